@@ -143,8 +143,8 @@ class Work:
         batches = list(_batches(items, weights))
         folder = f"{self.folder}/{step}" if self.folder and sum(weights) >= FEW else ""
         call = Call(step, self.place, folder, function, keeps)
-        keys = [digest_of([key(item) for item in batch], KEY_DIGITS) if folder else "" for batch in batches]
-        known = self._known(call, keys)
+        names = [digest_of([key(item) for item in batch], KEY_DIGITS) if folder else "" for batch in batches]
+        keys, known = self._known(call, names)
         missing = [rank for rank in range(len(batches)) if rank not in known]
         tasks = Made(len(missing), lambda at: partial(run_batch, call, keys[missing[at]], batches[missing[at]]))
         ran = self._engine(step).each(tasks, sum(weights)) if missing else iter(())
@@ -158,21 +158,21 @@ class Work:
         """Remove the receipts, as the work is done; where they may not be removed, they stay until they are old."""
         _remove(self.place, [entry.path for entry in storage.connect(self.place).list(self.folder)])
 
-    def _known(self, call: Call, keys: list[str]) -> dict[int, list[Result]]:
-        """Return what batches have returned before, by rank: receipts are listed once, and those are read.
+    def _known(self, call: Call, keys: Sequence[str]) -> tuple[Sequence[str], dict[int, list[Result]]]:
+        """Return the keys of batches, and by rank what they have returned before: receipts are listed once, and read.
 
         Where old ones may not be removed, no worker is to find them: the batches of these have no key any more.
         """
         if not call.folder:
-            return {}
+            return keys, {}
         store, since = storage.connect(self.place), time.time() - self.patience
         listed = {entry.path: entry.modified for entry in store.list(call.folder)}
         old = {path for path, modified in listed.items() if modified < since}
         if not _remove(self.place, sorted(old)):
-            keys[:] = ["" if f"{call.folder}/{key}.json" in old else key for key in keys]
+            keys = ["" if f"{call.folder}/{key}.json" in old else key for key in keys]
         ranks = [rank for rank, key in enumerate(keys) if listed.get(f"{call.folder}/{key}.json", -math.inf) >= since]
         read = storage.each(store, lambda rank: call.receipt(keys[rank]), ranks)
-        return {rank: results for rank, results in zip(ranks, read, strict=True) if results is not None}
+        return keys, {rank: results for rank, results in zip(ranks, read, strict=True) if results is not None}
 
     def _engine(self, step: str) -> RunningEngine:
         tracker = Tracker(StageIO(self.place, f"{self.verb}/{step}"))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
@@ -18,13 +17,13 @@ from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.tasks.sorted_runs import merged
 from pipeline_tasks.sealed import split_reference
-from pipeline_tasks.stage import Batches, Shard
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import begun, completed
 from pipeline_tasks.store.log_chain import append, next_number, read_chain
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.reading import read_once, read_shards, whole_line
 from pipeline_tasks.store.shards.segment import Segment
-from pipeline_tasks.store.shards.segment_writer import SegmentWriter
+from pipeline_tasks.store.shards.segment_writer import store_segment
 from pipeline_tasks.store.taken_down import (
     BATCH_ROWS,
     FEW,
@@ -43,12 +42,12 @@ from pipeline_tasks.store.taken_down import (
     without,
 )
 from pipeline_tasks.store.taken_down_lists import Pinned, is_of, lacks, list_path, pinned_by, store_list
+from pipeline_tasks.text.base.tables import last_of_runs
 from pipeline_tasks.text.urls.takedown import (
     KEYED,
     MATCHING,
     ORDER,
     Entry,
-    are_last,
     changes,
     counts_of,
     evidence,
@@ -173,23 +172,8 @@ def _added(counts: Mapping[str, int], parts: Iterable[pa.Table], *, undo: bool) 
 
 def _segment(root: str, streams: Iterable[Iterable[pa.RecordBatch]]) -> Shard:
     """Store the newest row of each key of sorted streams as a segment."""
-    writer = SegmentWriter(KEYED, ORDER)
-    try:
-        for batch in _newest_of(merged(map(iter, streams), (*ORDER, "takedown"), BATCH_ROWS)):
-            writer.write(batch)
-        return writer.store(root, SEGMENTS)
-    finally:
-        writer.discard()
-
-
-def _newest_of(batches: Batches) -> Batches:
-    """Yield the last row of each key of sorted batches."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        both = pa.concat_batches([*waiting, batch])
-        waiting = [both.slice(both.num_rows - 1)]
-        yield both.filter(pa.array(np.append(are_last(both)[:-1], [False])))
-    yield from waiting
+    rows = merged(map(iter, streams), (*ORDER, "takedown"), BATCH_ROWS)
+    return store_segment(root, SEGMENTS, KEYED, ORDER, last_of_runs(rows, *ORDER))
 
 
 # --- Lists ----------------------------------------------------------------------------------------------------

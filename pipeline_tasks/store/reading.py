@@ -30,6 +30,17 @@ RESTORE = "restore it from a backup, or remove its folder and run again what mad
 """The way out of a manifest that is not what is expected."""
 
 
+def read_named(root: str, path: str, digest: str, gone: str, way_out: str) -> bytes:
+    """Return the bytes of an object that another names by digest; ContractError says that it is gone, or changed."""
+    try:
+        body = storage.connect(root).read(path)
+    except FileNotFoundError as error:
+        message = f"{root}/{path}: {gone}; {way_out}"
+        raise ContractError(message) from error
+    require_digest(body, digest, f"{root}/{path}", way_out)
+    return body
+
+
 def read_manifest(root: str, referred: str) -> Manifest:
     """Load a committed manifest by its path or reference; RecipeError when there is none.
 

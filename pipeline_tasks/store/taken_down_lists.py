@@ -9,19 +9,22 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import NAMED, shard_of
-from pipeline_tasks.sealed import canonical, require_digest, sha256
+from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry
 from pipeline_tasks.store.once import Once
+from pipeline_tasks.store.reading import read_named
 from pipeline_tasks.store.shards.segment import Segments
 from pipeline_tasks.store.taken_down import BATCH_ROWS, FOLDER, taken_down, without
 from pipeline_tasks.text.urls.takedown import DOC, MATCHING, SITE, URL, TakenDown, matched, of_rows
 
 LISTS = f"{FOLDER}/lists"
 """Where the lists are that stages read, named by their content."""
+
+
+_GONE, _WAY_OUT = "no such list of takedowns", "restore it from a backup"
 
 
 class Pinned(NamedTuple):
@@ -73,13 +76,7 @@ def list_path(root: str, digest: str) -> str:
 def pinned_by(root: str, digest: str) -> Pinned:
     """Return the list with a digest; ContractError if it is damaged or gone."""
     path = list_path(root, digest)
-    where = f"{root}/{path}"
-    try:
-        body = storage.connect(root).read(path)
-    except FileNotFoundError as error:
-        message = f"{where}: no such list of takedowns; restore it from a backup"
-        raise ContractError(message) from error
-    require_digest(body, digest, where, "restore it from a backup")
+    body = read_named(root, path, digest, _GONE, _WAY_OUT)
     if path.endswith(".parquet"):
         rows = pq.read_table(pa.BufferReader(body)).to_pylist()
         last = max((row["takedown"] for row in rows), default=0)
@@ -98,8 +95,7 @@ def segments_named(uri: str, digest: str) -> Shards:
 
     def read() -> Shards:
         folder, _, name = uri.rpartition("/")
-        body = storage.connect(folder).read(name)
-        require_digest(body, digest, uri, "restore it from a backup")
+        body = read_named(folder, name, digest, _GONE, _WAY_OUT)
         return tuple(map(shard_of, json.loads(body)["segments"]))
 
     return _SEGMENTS.get(digest, read) if uri.endswith(".json") else ()

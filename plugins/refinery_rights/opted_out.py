@@ -34,6 +34,7 @@ from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.store.shards.segment_writer import store_segment
 from pipeline_tasks.text.base.key_pages import KeyedFile
+from pipeline_tasks.text.base.tables import last_of_runs
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.rights.signals import Signal
 from pipeline_tasks.text.urls.keys import origins
@@ -121,21 +122,10 @@ def _documents(root: str, versions: Iterable[Version]) -> Batches:
         yield from read_shards(root, read_manifest(root, version.refined).shards, ["url", "crawled_at"])
 
 
-def _last_of_each(batches: Batches, by: str) -> Batches:
-    """Yield of rows in order the last of each value of a column."""
-    rest: list[pa.RecordBatch] = []
-    for batch in batches:
-        whole = pa.concat_batches([*rest, batch])
-        end = max(whole.num_rows - 1, 0)
-        yield whole.slice(0, end).filter(pc.not_equal(whole[by].slice(1), whole[by].slice(0, end)))
-        rest = [whole.slice(end)]
-    yield from rest
-
-
 def _last_by(batches: Iterable[pa.RecordBatch], schema: pa.Schema, order: Sequence[str], folder: str) -> Shard:
     """Store of rows the last of each value of the first column, by the others and then as they come."""
     rows = in_order(chain([pa.RecordBatch.from_pylist([], schema)], batches), order, BATCH_ROWS, RUN_BYTES)
-    return store_segment(folder, "sorted", schema, order[:1], _last_of_each(rows, order[0]))
+    return store_segment(folder, "sorted", schema, order[:1], last_of_runs(rows, order[0]))
 
 
 # --- Records -----------------------------------------------------------------------------------------------------

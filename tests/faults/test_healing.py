@@ -162,7 +162,11 @@ def test_a_rewritten_log_is_found_by_its_archived_head(root: SmallRoot, capsys: 
         path.write_bytes(seal({**raw, "previous": previous, **edited}))
         previous = sha256(path.read_bytes())
         Path(root.root, head_path(RECIPE, number)).write_bytes(head_body(previous))
-    assert verify(root.root).findings.problems == [], "consistent in itself"
+    assert [problem.object for problem in verify(root.root).findings.problems] == [
+        f"{root.root}/{entry_path(RECIPE, 4)}"
+    ]
+    Path(root.root, "ledger.sqlite").unlink()
+    assert verify(root.root).findings.problems == [], "consistent in itself, and no ledger knows the entries of before"
     assert main(["verify", root.root, "--fast", "--head", head]) == ContractError.exit_code
     assert "no log has the archived head" in capsys.readouterr().out
 
@@ -180,6 +184,8 @@ def test_a_cut_log_is_found_by_its_archived_head(root: SmallRoot) -> None:
 
 def test_nothing_published_is_no_success(root: SmallRoot, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(Path(root.root, "datasets"))
+    assert main(["verify", root.root]) == ContractError.exit_code, "the ledger knows that versions were published"
+    Path(root.root, "ledger.sqlite").unlink()
     assert main(["verify", root.root]) == 78
     assert "nothing has been published there" in capsys.readouterr().err
 

@@ -11,6 +11,7 @@ import pytest
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.tasks.task import kernel_name
 from pipeline_tasks.schema import DOCUMENT
@@ -130,7 +131,7 @@ def test_a_finished_root_its_ledger_and_its_logs_are_without_the_key(
     assert not holders(tmp_path / "out", KEY)
     logged = capfd.readouterr()
     assert KEY not in caplog.text + logged.out + logged.err
-    published = [root / file.path for file in built.files]
+    published = [root / file.path for file in named_files(str(root), built)]
     urls = [url for path in published if path.suffix == ".parquet" for url in pq.read_table(path)["url"].to_pylist()]
     assert {url.rpartition("/")[0] for url in urls} == {"https://example.org/u/<EMAIL>"}
     assert not holders(root / "publish", "jane")

@@ -107,7 +107,7 @@ def check_published(work: Work, pairs: Pairs, findings: Findings, *, full: bool)
         for facts in again:
             findings.take(facts)
         if all(facts["entry"] for facts in again):
-            entries = [facts["entry"] for facts in again] if full else build.entries
+            entries = [facts["entry"] for facts in again] if full else build.dataset["shards"]
             with findings.guarded(f"{work.place}/{build.version.prefix}", build.version.way_out):
                 _check_build(work.place, build, entries, findings)
 
@@ -137,13 +137,13 @@ class Build(NamedTuple):
     by_stage: Mapping[str, Manifest]
     tokenizer: Tokenizer
     body: bytes
-    entries: Sequence[Entry]
+    dataset: Mapping[str, Any]
     shards: Sequence[PackedShard]
 
     def packed(self) -> Iterator["Packed"]:
         """Yield the packed shards, each with its entry in a list, which is empty if the index lacks it."""
         for at, shard in enumerate(self.shards):
-            yield Packed(shard, self.entries[at : at + 1], self.version.prefix, self.version.way_out)
+            yield Packed(shard, self.dataset["shards"][at : at + 1], self.version.prefix, self.version.way_out)
 
 
 class Packed(NamedTuple):
@@ -156,15 +156,13 @@ class Packed(NamedTuple):
 
 
 def _build(root: str, version: Version, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer) -> Build:
-    index = read_published_file(root, version.file(INDEX), version.way_out)
-    shards = packed_shards(root, by_stage, tokenizer)
-    return Build(version, by_stage, tokenizer, index, json.loads(index)["shards"], shards)
+    body = read_published_file(root, version.file(INDEX), version.way_out)
+    return Build(version, by_stage, tokenizer, body, json.loads(body), packed_shards(root, by_stage, tokenizer))
 
 
 def _check_build(root: str, build: Build, entries: Sequence[Entry], findings: Findings) -> None:
     """Compare the index of a training dataset with the entries of its packed shards."""
-    version, by_stage, tokenizer, body, _, _ = build
-    index = json.loads(body)
+    version, by_stage, tokenizer, body, index, _ = build
     expected = index_of(version.recipe, by_stage, tokenizer, entries)
     for name, value in expected.items():
         if index.get(name) != value:

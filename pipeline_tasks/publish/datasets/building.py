@@ -57,7 +57,7 @@ def restore_build(
         exports = partial(export_as, export, named=named)
         entries = exported_shards(root, version.recipe, by_stage, tokenizer, exports, _are_whole)
         index = index_of(version.recipe, by_stage, tokenizer, entries)
-        if promised in (sha256(index_bytes(index)), sha256(unsealed_bytes(index))):
+        if promised in index_digests(index):
             break
     small = publish_small_files(root, version.recipe, by_stage, tokenizer, index)
     own = {file for file in version.files if not file.path.startswith(f"{SHARDS}/")}  # the index says which shards
@@ -150,6 +150,11 @@ def index_bytes(index: Mapping[str, Any]) -> bytes:
 def unsealed_bytes(index: Mapping[str, Any]) -> bytes:
     """Return `dataset.json` as releases before its seal stored it."""
     return json.dumps(index, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def index_digests(index: Mapping[str, Any]) -> set[str]:
+    """Return the digests that a stored index may have: with its seal, and without, by release."""
+    return {sha256(index_bytes(index)), sha256(unsealed_bytes(index))}
 
 
 def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer) -> list[PackedShard]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,7 @@ from pipeline_tasks.stage import Batches
 from pipeline_tasks.store.shards.segment import Segment
 from pipeline_tasks.store.shards.segment_writer import store_segment
 from pipeline_tasks.text.base.key_pages import KeyedFile
+from pipeline_tasks.text.base.tables import Rows, run_numbers, run_starts, whole_numbers, whole_runs
 
 LEAVING = pa.schema(
     [
@@ -91,22 +91,15 @@ def left_by(named: Iterable[pa.RecordBatch], snapshots: Sequence[str]) -> Batche
 
 def _by_the_newest(ordered: Batches) -> Batches:
     """Yield of each document the winners by the first version that names some."""
-    last, rank = pa.RecordBatch.from_pylist([], _NAMED), -1
-    for batch in ordered:
-        if batch.num_rows:
-            ranks, starts = batch["rank"].to_numpy(), _starts(batch, last)
-            firsts = np.append(rank, ranks[starts])[np.cumsum(starts)]
-            yield batch.filter(pa.array(ranks == firsts)).select(LEAVING.names)
-            last, rank = batch.slice(batch.num_rows - 1), int(firsts[-1])
+    for rows in whole_runs(ordered, *KEYS):
+        starts, ranks = _documents(rows), whole_numbers(rows["rank"])
+        firsts = ranks[starts][run_numbers(starts, rows.num_rows)]
+        yield from rows.filter(pa.array(ranks == firsts)).select(LEAVING.names).to_batches()
 
 
-def _starts(batch: pa.RecordBatch, before: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Return which rows are the first of a document; `before` is the row before them, if there is one."""
-    rows = pa.Table.from_batches([before.select(KEYS), batch.select(KEYS)]).combine_chunks()
-    count = max(rows.num_rows - 1, 0)
-    same = [pc.equal(rows[name].slice(1), rows[name].slice(0, count)) for name in KEYS]
-    starts: npt.NDArray[np.bool_] = ~pc.and_(*same).to_numpy()
-    return starts if before.num_rows else np.append(np.ones(min(batch.num_rows, 1), np.bool_), starts)
+def _documents(rows: pa.RecordBatch | pa.Table) -> Rows:
+    """Return the first row of each document."""
+    return run_starts(*(rows[name] for name in KEYS))
 
 
 def _by_document(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -114,15 +107,15 @@ def _by_document(batches: Iterable[pa.RecordBatch]) -> Batches:
     rest = pa.RecordBatch.from_pylist([], LEAVING)
     for batch in batches:
         whole = pa.concat_batches([rest, batch])
-        starts = np.flatnonzero(_starts(whole, whole.slice(0, 0))) if whole.num_rows else np.array([0])
-        yield whole.slice(0, int(starts[-1]))
-        rest = whole.slice(int(starts[-1]))
+        last = int(_documents(whole)[-1]) if whole.num_rows else 0
+        yield whole.slice(0, last)
+        rest = whole.slice(last)
     yield rest
 
 
 def _left(batch: pa.RecordBatch, wins: KeyedFile, chosen: pa.Array) -> pa.Table:
     """Return the documents of a batch, all of selected snapshots, that leave, each with its winner."""
-    group = np.cumsum(_starts(batch, batch.slice(0, 0))) - 1
+    group = run_numbers(_documents(batch), batch.num_rows)
     is_itself = pc.and_(pc.equal(batch["winner"], batch["id"]), pc.equal(batch["winner_snapshot"], batch["snapshot"]))
     stays = pc.and_not(pc.is_in(batch["winner_snapshot"], value_set=chosen), is_itself).to_numpy(zero_copy_only=False)
     groups, rows = np.unique(group[stays], return_index=True)

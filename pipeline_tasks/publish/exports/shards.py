@@ -112,12 +112,13 @@ def write(shard: PackedShard, folder: Path) -> dict[str, int]:
 
 def write_lineage(local: Path, batches: Iterable[pa.RecordBatch], *, named: bool = True) -> None:
     """Write a lineage, a row group for each batch; with a filter over the names of its rows behind them if `named`."""
-    names = Names(PIECES)
+    names = Names(PIECES) if named else None
     with pa.OSFile(str(local), "wb") as file, pq.ParquetWriter(file, PIECES, write_page_checksum=True) as writer:
         for batch in batches:
-            names.add(batch)
+            if names:
+                names.add(batch)
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
-        if named:
+        if names:
             end_with_names(writer, file, names)
 
 

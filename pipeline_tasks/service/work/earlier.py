@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from pipeline_tasks.cards import is_stage, stage_card
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.version_facts import is_partial, saved_history
-from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
+from pipeline_tasks.sealed import path_of, reference, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.once import Once
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_manifest, read_named
 
 FOLDER = "earlier"
 """Where the objects are, in the prefix of the landing or composition that they belong to: they go with it."""
@@ -99,13 +98,7 @@ def read_earlier(root: str, referred: str) -> Earlier:
 
 def _read(root: str, referred: str) -> Earlier:
     path, digest = split_reference(referred)
-    where = f"{root}/{path}"
-    try:
-        body = storage.connect(root).read(path)
-    except FileNotFoundError as error:
-        message = f"{where}: what the run takes of earlier snapshots was removed; {_WAY_OUT}"
-        raise ContractError(message) from error
-    require_digest(body, digest, where, _WAY_OUT)
-    fields = unseal(body, where, _WAY_OUT)
+    body = read_named(root, path, digest, "what the run takes of earlier snapshots was removed", _WAY_OUT)
+    fields = unseal(body, f"{root}/{path}", _WAY_OUT)
     history = {stage: tuple(manifests) for stage, manifests in fields["history"].items()}
     return Earlier(history, tuple(fields["snapshots"]))

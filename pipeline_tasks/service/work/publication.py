@@ -20,11 +20,10 @@ from pipeline_tasks.publish.datasets.building import (
     Entry,
     export_shard,
     exported_shards,
-    index_bytes,
+    index_digests,
     index_of,
     is_whole,
     publish_small_files,
-    unsealed_bytes,
 )
 from pipeline_tasks.publish.datasets.origin import INDEX
 from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
@@ -39,7 +38,7 @@ from pipeline_tasks.recipe import BUILD, COMPOSE, PUBLISH
 from pipeline_tasks.report.contents import Contents
 from pipeline_tasks.report.summary import store_summary
 from pipeline_tasks.report.writing import write_report
-from pipeline_tasks.sealed import digest_of, path_of, reference, sha256
+from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.service.requests.publication import (
     PublishReply,
     PublishRequest,
@@ -254,7 +253,7 @@ def _same(root: str, name: str, composed: str, index: Mapping[str, Any]) -> Vers
 
     Takedowns of what a dataset does not have change its manifests, and none of its shards.
     """
-    digests = {sha256(index_bytes(index)), sha256(unsealed_bytes(index))}
+    digests = index_digests(index)
     for version in version_log.latest_by_snapshot(root, name):
         named = {file.path: file for file in version.files}.get(f"{version.prefix}/{INDEX}")
         is_same = path_of(version.manifests[COMPOSE]) == path_of(composed) and named and named.digest in digests

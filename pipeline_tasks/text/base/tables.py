@@ -107,6 +107,17 @@ def whole_runs(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[pa.Ta
     yield read_table(waiting)
 
 
+def last_of_runs(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[pa.RecordBatch]:
+    """Yield of a stream sorted by columns the last row of each run of equal columns; at least one batch."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        rows = pa.concat_batches([*waiting, batch])
+        starts = run_starts(*(rows.column(name) for name in names))
+        yield rows.take(pa.array(starts[1:] - 1))
+        waiting = [rows.slice(max(rows.num_rows - 1, 0))]
+    yield from waiting
+
+
 def run_numbers(starts: Rows, rows: int) -> Rows:
     """Return the number of each row's run, given where the runs start."""
     return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows)))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.schema import Array
 from pipeline_tasks.stage import Keyed
+from pipeline_tasks.text.base.tables import run_starts
 from pipeline_tasks.text.urls.addresses import canonical_host
 from pipeline_tasks.text.urls.keys import hosts, keys
 from pipeline_tasks.text.urls.tracking import TRACKING
@@ -140,11 +141,9 @@ def newest(rows: pa.Table) -> pa.Table:
 
 def are_last(ordered: pa.Table | pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return of each of sorted rows whether the next one has another key."""
-    last = np.ones(ordered.num_rows, np.bool_)
-    for place, name in enumerate(ORDER):
-        column = ordered[name]
-        differs = np.asarray(pc.not_equal(column.slice(1), column.slice(0, max(len(column) - 1, 0))))
-        last[:-1] = differs if not place else last[:-1] | differs
+    last = np.zeros(ordered.num_rows, np.bool_)
+    last[run_starts(*(ordered[name] for name in ORDER))[1:] - 1] = True
+    last[-1:] = True
     return last
 
 
