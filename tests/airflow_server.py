@@ -269,6 +269,7 @@ def airflow_server(folder: Path, recipes: Mapping[str, str], **settings: str) ->
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     ours = places[first] | {
         "PYTHONPATH": str(PROJECT),
+        "HOME": str(home),  # the ledger of buckets is there: that of an earlier session knows buckets of these names
         "TMPDIR": str(folder),
         "REFINERY_HOME": str(home),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
