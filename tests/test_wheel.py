@@ -232,6 +232,7 @@ def test_pages_of_an_airflow_without_kernels_are_whole_or_say_what_they_need(
     assert lacking <= {"read", "breakdown", "ask"}
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)  # a cold cache, on a busy machine
 def test_an_installed_wheel_refines_the_first_day_of_the_demo(installed: Installed, tmp_path: Path) -> None:
     loops = {"NUMBA_CACHE_DIR": str(share_compiled(installed, tmp_path))}
