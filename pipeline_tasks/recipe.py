@@ -62,6 +62,9 @@ RECIPES = shipped("dags") / "recipes"
 BUILDS = RECIPES / "build"
 """The folder of recipes that build a training dataset from versions; those beside it refine snapshots."""
 
+OWN_RECIPES = "REFINERY_RECIPES"
+"""The variable that names a folder of recipes of one's own, laid out as `RECIPES`: known by name, and each a DAG."""
+
 DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
@@ -307,9 +310,27 @@ def untried(name: str) -> str:
     return name.removesuffix(TRIAL)
 
 
+def recipe_files(folder: Path = RECIPES) -> dict[str, Path]:
+    """Return the files of the recipes in `folder`, and in that of `OWN_RECIPES` for it, by name, sorted.
+
+    RecipeError if both have a name, or the variable names no folder.
+    """
+    files = {path.stem: path for path in folder.glob("*.yaml")}
+    if (named := os.environ.get(OWN_RECIPES)) and folder.is_relative_to(RECIPES):
+        if not Path(named).is_dir():
+            message = f"{OWN_RECIPES} names {named!r}, which is no folder of this machine; correct it, or unset it"
+            raise RecipeError(message)
+        own = {path.stem: path for path in (Path(named) / folder.relative_to(RECIPES)).glob("*.yaml")}
+        if twice := sorted(files.keys() & own.keys()):
+            message = f"{own[twice[0]]} has the name of a recipe that ships with Refinery; give it another"
+            raise RecipeError(message)
+        files |= own
+    return dict(sorted(files.items()))
+
+
 def recipe_names(folder: Path = RECIPES) -> list[str]:
-    """Return the names of the recipes in `folder`, sorted."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    """Return the names of the recipes of `recipe_files`, sorted."""
+    return [*recipe_files(folder)]
 
 
 def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
@@ -320,10 +341,14 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
 
 def recipe_path(name: str, folder: Path = RECIPES) -> Path:
     """Return the file of a recipe by name, or by path when `name` ends in `.yaml`; RecipeError if there is none."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-    if not _is_there(path):
-        raise RecipeError(_unknown(name, recipe_names(folder), is_file=path.parent != folder))
-    return path
+    if not name.endswith((".yaml", ".yml")):
+        files = recipe_files(folder)
+        if name not in files:
+            raise RecipeError(_unknown(name, [*files], is_file=os.sep in name))
+        return files[name]
+    if not _is_there(Path(name)):
+        raise RecipeError(_unknown(name, recipe_names(folder), is_file=True))
+    return Path(name)
 
 
 def _unknown(name: str, names: list[str], *, is_file: bool) -> str:

@@ -87,6 +87,9 @@ class How:
     address: str = ""
     partitions: int = 1
     changes: Mapping[str, Mapping[str, Any]] | None = None
+    turns: Iterator[tuple[str, str]] | None = None
+    """Name and address of the engine of each stage, one after the other, in place of `on` and `address`."""
+
     poison: Mapping[str, int] | None = None
     """Stages of which one partition failed every try, with its number from 0."""
 
@@ -157,7 +160,11 @@ def _send(request: Request[Any], how: How) -> Wire:
     """The reply to a request; a stage is refined by partitions, and each request is sent as JSON."""
     written = json.loads(json.dumps(encode(request)))
     verb = written.pop("verb")
-    return _refined(written, how) if verb == RefineRequest.verb else reply(verb, **written)
+    if verb != RefineRequest.verb:
+        return reply(verb, **written)
+    if how.turns is not None:
+        written["engine"], written["address"] = next(how.turns)
+    return _refined(written, how)
 
 
 def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def source_files() -> Iterator[Path]:
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of a copy of the checkout: a build leaves files in the folder that it builds."""
     source = folder / "source"
-    for path in [*source_files(), *map(Path, ("pyproject.toml", "setup.py", "README.md"))]:
+    for path in [*source_files(), *map(Path, ("pyproject.toml", "setup.py", "README.md", "requirements.txt"))]:
         (source / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(PROJECT / path, source / path)
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -116,6 +117,7 @@ def test_verify_reports_no_problem(days: Days) -> None:
         assert account.published == day.version.documents
 
 
+@pytest.mark.nightly
 def test_verify_notices_what_was_changed(demo: Days, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root, day = str(shutil.copytree(demo[0].root, tmp_path / "root")), demo[1]
     shard = Path(root, day.manifest("filter_quality").shards[0].path)
@@ -326,6 +328,7 @@ def test_changed_pages_of_a_real_recrawl_are_near_duplicates_as_their_similarity
     assert missed <= 0.012 * similar, f"{missed} of {similar} missed; 14 bands of 8 rows find 98.8% at 0.85"
 
 
+@pytest.mark.nightly
 def test_real_crawls_in_days_keep_what_one_batch_of_them_keeps(real: Days, tmp_path: Path) -> None:
     """Every page of both snapshots, dealt out to two days: their dataset is what comparing all with all would keep."""
     pages = {row["id"]: row for day in real for row in day.rows("extract", columns=DOCUMENT.names)}
@@ -377,10 +380,7 @@ def undisturbed(demo: Days) -> dict[str, str]:
     ("on", "partitions"),
     [
         ("local", 3),
-        ("spark", 3),
-        ("ray", 3),
-        pytest.param("spark", 1, marks=pytest.mark.nightly),
-        pytest.param("ray", 1, marks=pytest.mark.nightly),
+        *(pytest.param(on, count, marks=pytest.mark.nightly) for on in ("spark", "ray") for count in (1, 3)),
     ],
 )
 def test_engines_and_partitions_seal_the_same_bytes(
@@ -392,7 +392,7 @@ def test_engines_and_partitions_seal_the_same_bytes(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    """In three partitions; that whole stages of an engine store the bytes of `local`, test_conformance.py says."""
+    """In three partitions; the suite has Spark and Ray in one run, `test_workers_of_engines_that_take_turns_...`."""
     address = "" if on == "local" else request.getfixturevalue(on)
     way = replace(how, on=on, address=address, partitions=partitions)
     assert refined(str(tmp_path), str(crawl / "2026-11-19"), way).sealed() == undisturbed
@@ -401,8 +401,11 @@ def test_engines_and_partitions_seal_the_same_bytes(
 @pytest.mark.parametrize(
     ("any_bucket", "objects"),
     [
-        *((kind, "landing and root") for kind in ("s3", "gs", "az")),
-        *(pytest.param("s3", place, marks=pytest.mark.nightly) for place in ("landing", "root")),
+        *((kind, "landing and root") for kind in ("s3", "az")),
+        *(
+            pytest.param(kind, place, marks=pytest.mark.nightly)
+            for kind, place in (("gs", "landing and root"), ("s3", "landing"), ("s3", "root"))
+        ),
     ],
     indirect=["any_bucket"],
 )
@@ -427,25 +430,37 @@ def test_stores_of_objects_have_the_same_bytes_as_folders(
     assert verify(day.root).findings.problems == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("any_bucket", "on"), [("gs", "spark"), ("az", "ray")], indirect=["any_bucket"])
-def test_workers_of_engines_read_and_write_other_buckets(
+@pytest.mark.parametrize(
+    ("any_bucket", "turns"),
+    [
+        ("gs", ("spark", "ray")),
+        *(
+            pytest.param(bucket, turns, marks=pytest.mark.nightly)
+            for bucket in ("gs", "az")
+            for turns in (("spark",), ("ray",))
+        ),
+    ],
+    indirect=["any_bucket"],
+)
+def test_workers_of_engines_that_take_turns_read_and_write_other_buckets(
     any_bucket: str,
-    on: str,
+    turns: tuple[str, ...],
     crawl: Path,
     how: How,
     undisturbed: dict[str, str],
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A worker of Spark is forked, and obstore works in no process that was forked after a request.
+    """Stages of one day are on one engine after the other, each in three partitions.
 
-    Workers may be older than the keys, so these go with the tasks.
+    A worker of Spark is forked, and obstore works in no process that was forked after a request. Workers may be older
+    than the keys, so these go with the tasks.
     """
     keys = {name: value for name, value in os.environ.items() if name.startswith(("GOOGLE_", "AZURE_"))}
     monkeypatch.setenv(store_settings.STORES, json.dumps({any_bucket: keys}))
     monkeypatch.setenv("REFINERY_LEDGER", f"{request.getfixturevalue('tmp_path')}/ledger.sqlite")
-    way = replace(how, on=on, address=request.getfixturevalue(on), partitions=2)
+    places = [(name, request.getfixturevalue(name)) for name in turns]
+    way = replace(how, turns=cycle(places), partitions=3)
     assert refined(any_bucket, str(crawl / "2026-11-19"), way).sealed() == undisturbed
 
 

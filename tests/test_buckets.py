@@ -68,7 +68,17 @@ def test_a_small_input_has_one(stage: str, tmp_path: Path) -> None:
 
 # --- Documents that are in buckets already --------------------------------------------------------------------
 
-BY_DOCUMENT = ("cut_templates", "dedup_minhash", "dedup_paragraphs")
+BY_DOCUMENT = [stage for stage in NAMES if (grouped := stage_card(stage).buckets) and grouped.keeps]
+"""Stages that work by document, in the buckets of `dedup_exact`."""
+
+
+def columns(count: int) -> dict[str, Any]:
+    """Return what some stage reads of documents beside their texts: no two are near each other by it."""
+    return {
+        "n_tokens": pa.array([40] * count),
+        "embedding": packed(np.eye(count)),
+        "embedding_model": pa.array(["m"] * count),
+    }
 
 
 def origin(root: Path, rows: Shards) -> str:
@@ -89,7 +99,7 @@ def kept_ids(root: Path, manifest: Manifest) -> list[str]:
 
 @pytest.mark.parametrize("buckets", [1, 2, 16])
 def test_stages_that_work_by_document_take_the_buckets_of_dedup_exact(buckets: int, tmp_path: Path) -> None:
-    parent = refining.commit_parent(tmp_path, [documents([f"text {n}" for n in range(40)])])
+    parent = refining.commit_parent(tmp_path, [documents([f"text {n}" for n in range(40)], **columns(40))])
     exact, _ = refining.refined(tmp_path, "dedup_exact", parent, {"buckets": buckets})
     between, _ = refining.refined(tmp_path, "scrub_pii", exact, {})
     for stage in BY_DOCUMENT:
@@ -107,7 +117,7 @@ def split(table: pa.Table, count: int) -> Sequence[pa.Table]:
 @pytest.mark.parametrize("count", [1, 2, 8])
 def test_documents_of_any_other_stage_are_grouped(stage: str, count: int, tmp_path: Path) -> None:
     """Eight shards were taken for eight buckets, whoever had written them: their documents were refused."""
-    table = documents(texts()).sort_by([("url", "descending")])
+    table = documents(texts(), **columns(len(texts()))).sort_by([("url", "descending")])
     params: dict[str, Any] = {} if stage != "dedup_paragraphs" else {"min_chars": 20, "min_left": 20}
     given_ = refining.commit_parent(tmp_path, split(table, count))
     exact, _ = refining.refined(tmp_path, "dedup_exact", given_, {})
@@ -155,12 +165,7 @@ def test_each_stage_with_a_number_of_buckets_says_how_its_documents_come_out() -
 @pytest.mark.parametrize("stage", GROUPING)
 def test_documents_come_out_in_the_buckets_that_a_card_says(stage: str, tmp_path: Path) -> None:
     count, how = 40, stage_card(stage).buckets
-    columns = {
-        "n_tokens": pa.array([40] * count),
-        "embedding": packed(np.eye(count)),
-        "embedding_model": pa.array(["m"] * count),
-    }
-    given_ = refining.commit_parent(tmp_path, [documents([f"text {n}" for n in range(count)], **columns)])
+    given_ = refining.commit_parent(tmp_path, [documents([f"text {n}" for n in range(count)], **columns(count))])
     by_id, _ = refining.refined(tmp_path, "dedup_exact", given_, {"buckets": 8})
     assert how is not None
     for parent, expected in ((given_, how.least), (by_id, 8 if how.keeps else how.least)):

@@ -501,6 +501,7 @@ def test_the_bucket_service_makes_buckets_and_tries_a_commit(filled: dict[str, A
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("toys", "workers_find_tests")
 def test_the_spark_services_make_a_cluster_that_refines(
     filled: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

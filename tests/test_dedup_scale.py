@@ -50,7 +50,7 @@ class Shuffled:
         return make
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture
 def on(request: pytest.FixtureRequest) -> tuple[str, str]:
     """Name and address of the engine."""
     return request.param, request.getfixturevalue("spark") if request.param == "spark" else ""
@@ -67,6 +67,7 @@ def deduplicated(
     return manifest, shuffled
 
 
+@pytest.mark.parametrize("on", ["local", "spark"], indirect=True)
 @sizes(5_000, 100_000)
 def test_a_template_leaves_one_page_and_never_pairs_them_all(tmp_path: Path, on: tuple[str, str], count: int) -> None:
     manifest, shuffled = deduplicated(tmp_path, planted.template(count), on, {})
@@ -76,6 +77,7 @@ def test_a_template_leaves_one_page_and_never_pairs_them_all(tmp_path: Path, on:
     assert shuffled.rows < 100 * count  # all pairs would be half of `count` per page
 
 
+@pytest.mark.parametrize("on", ["local", pytest.param("spark", marks=pytest.mark.nightly)], indirect=True)
 @sizes(2_000, 10_000)
 def test_a_chain_of_near_duplicates_comes_together(tmp_path: Path, on: tuple[str, str], count: int) -> None:
     texts = planted.chain(count)
@@ -90,6 +92,7 @@ def test_a_chain_of_near_duplicates_comes_together(tmp_path: Path, on: tuple[str
     assert [shard.digest for shard in stars.rejects] == [shard.digest for shard in memory.rejects]
 
 
+@pytest.mark.parametrize("on", ["local", pytest.param("spark", marks=pytest.mark.nightly)], indirect=True)
 @sizes(4_000, 20_000)
 def test_a_passage_that_half_of_the_pages_bear_removes_none_of_them(
     tmp_path: Path, on: tuple[str, str], count: int

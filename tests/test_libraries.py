@@ -25,6 +25,7 @@ from pipeline_tasks.stage import Batches, Stage
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store import storage
 from tests.documents import documents
+from tests.embedded import PROJECT
 from tests.refining import commit_parent
 from tests.toys import table
 
@@ -110,6 +111,13 @@ def below(card: Stage[Any]) -> set[str]:
     modules += ["pipeline_tasks.text.pii"] if card.name == "scrub_pii" else []
     modules += ["pipeline_tasks.profiles.removals"] if set(card.profiled) & set(DERIVED) else []
     return imported(modules)
+
+
+def test_what_is_identity_is_pinned_to_what_is_installed_here() -> None:
+    """Else an Airflow with the constraints of the wheel has other fingerprints than a checkout."""
+    pinned = dict(re.findall(r"^([\w.-]+)==([^\s;\\]+)", (PROJECT / "requirements.txt").read_text(), re.MULTILINE))
+    named = {name for stage in NAMES for name in stage_card(stage).libraries} - {UNICODE}
+    assert {name: pinned.get(name) for name in named} == installed(named)
 
 
 @pytest.mark.parametrize("stage", NAMES)

@@ -14,7 +14,8 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import PAGE
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages import decontaminate, extract, filter_language, filter_url, ingest, scrub_pii
+from pipeline_tasks.stages import check_rights, decontaminate, extract, filter_language, filter_url, ingest, scrub_pii
+from pipeline_tasks.text.rights.robots import Robots, essential
 from pipeline_tasks.text.urls.keys import keys
 from pipeline_tasks.text.urls.tracking import TRACKING
 from tests.chain import PROJECT
@@ -42,9 +43,15 @@ OTHERS = (
 """How the names of cases begin that are no pages; each has its own test below, and `test_each_kind_has_its_test`."""
 
 
+TESTED: set[str] = set()
+"""The cases that some test below has."""
+
+
 def cases(*prefixes: str) -> list[str]:
     """Return the cases whose names begin with one of `prefixes`; without any, those of pages."""
-    return [case for case in CASES if case.startswith(prefixes or OTHERS) is bool(prefixes)]
+    found = [case for case in CASES if case.startswith(prefixes or OTHERS) is bool(prefixes)]
+    TESTED.update(found)
+    return found
 
 
 def expected_of(case: str) -> dict[str, Any]:
@@ -161,6 +168,17 @@ def test_a_text_that_ends_a_tokenizer_costs_itself_alone(case: str, tmp_path: Pa
     manifest = tokenized(tmp_path, case, ["a", f"left{' ' * 1_000_000}right"], backend="reference")
     assert manifest.rows + sum(manifest.quarantined.values()) == 2
     assert "a" not in {row["text"] for row in rows(tmp_path, manifest, "quarantine").to_pylist()}
+
+
+@pytest.mark.parametrize("case", cases("robots-"))
+def test_what_a_site_says_of_the_use_of_its_pages_is_read(case: str) -> None:
+    robots = Robots(essential((REPORTS / case / "input.txt").read_bytes()), check_rights.AGENTS)
+    found = [[signal.signal, signal.value] for signal in robots.preferences("https://a.example/page")]
+    assert found == expected_of(case)["preferences"]
+
+
+def test_each_kind_has_its_test() -> None:
+    assert {*CASES} == TESTED
 
 
 def tokenized(root: Path, case: str, texts: list[str], **params: str) -> Manifest:

@@ -30,6 +30,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
     BUILDS,
+    OWN_RECIPES,
     ErrorBudget,
     Recipe,
     Resources,
@@ -39,6 +40,7 @@ from pipeline_tasks.recipe import (
     load_recipe,
     parse_recipe,
     recipe_names,
+    recipe_path,
 )
 from pipeline_tasks.stage import FilePath, Stage
 from pipeline_tasks.stages import NAMES
@@ -221,6 +223,44 @@ def test_what_is_no_file_is_refused_with_its_path(tmp_path: Path) -> None:
     for name in ("x" * 5_000, "a\0b", "a\0b.yaml", "x" * 5_000 + ".yaml", "../../x", "", "/"):
         with pytest.raises(RecipeError, match=in_order(f"'{name[:100]}".replace("\0", r"\x00"), *recipe_names())):
             load_recipe(name)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of recipes of one's own."""
+    for path, text in {
+        "ours.yaml": "stages: {ingest: {}, extract: {}}\n",
+        "build/mix.yaml": "versions: {recipe: ours}\nstages: {tokenize: {}, select: {}, shuffle: {}, pack: {}}\n",
+        "sources/feed.yaml": "source: {folder: {place: /crawls}}\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    monkeypatch.setenv(OWN_RECIPES, str(tmp_path))
+    return tmp_path
+
+
+def test_recipes_of_ones_own_folder_are_known_by_name(own: Path) -> None:
+    """Each name is a DAG: `test_every_recipe_is_a_dag`."""
+    assert {"ours", "web"} <= {*recipe_names()}
+    assert {"mix", "corpus"} <= {*recipe_names(BUILDS)}
+    assert recipe_path("ours") == own / "ours.yaml"
+    assert load_recipe("ours").name == "ours"
+    assert default_build("ours").name == "mix"
+    with pytest.raises(RecipeError, match=r"did you mean 'ours'"):
+        load_recipe("our")
+
+
+def test_a_recipe_of_ones_own_takes_no_name_of_ours(own: Path) -> None:
+    (own / "web.yaml").write_text("stages: {ingest: {}, extract: {}}\n")
+    with pytest.raises(RecipeError, match=re.escape(f"{own}/web.yaml has the name of a recipe that ships")):
+        recipe_names()
+    assert load_recipe(str(own / "web.yaml")).name == "web"
+
+
+def test_a_folder_of_recipes_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OWN_RECIPES, "/nowhere/recipes")
+    with pytest.raises(RecipeError, match=r"REFINERY_RECIPES names '/nowhere/recipes', which is no folder"):
+        recipe_names()
 
 
 def test_a_path_of_something_else_is_named_as_that(tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ def published(refinery: Refinery, recipe: Path, snapshot: Path) -> version_log.V
     return version_log.current(str(root), recipe.stem, snapshot.name)
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "web" else pytest.mark.nightly) for name in recipe_names()]
+)
 def test_a_shipped_recipe_refines_a_folder_of_the_hub(
     name: str, tmp_path: Path, hub: Path, crawl: Path, refinery: Refinery
 ) -> None:
@@ -89,7 +91,10 @@ def test_a_shipped_recipe_refines_a_folder_of_the_hub(
     assert version.documents > DOCUMENTS / 2
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.nightly if name == "demo" else ()) for name in recipe_names()],
+)
 def test_a_shipped_recipe_refines_the_demo(name: str, tmp_path: Path, crawl: Path, refinery: Refinery) -> None:
     assert published(refinery, shipped(name, tmp_path, crawl), crawl / "2026-11-19").documents > 0
 

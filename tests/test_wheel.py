@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cli.commands.sbom import components
 from pipeline_tasks.gate.suites import EXPECTATIONS
 from pipeline_tasks.ledger import queries
 from pipeline_tasks.recipe import BUILDS, recipe_names
@@ -17,6 +18,8 @@ from tests.installed import Installed, build_wheel, install, share_compiled, sou
 from tests.small_root import SmallRoot
 
 pytestmark = pytest.mark.slow
+
+CONSTRAINTS = "pipeline_tasks/constraints.txt"
 
 INSTALLED = """
 import json, pipeline_tasks, sys
@@ -144,7 +147,15 @@ def test_the_wheel_has_every_file_that_the_code_may_read(wheel: Path) -> None:
     """The kind, and not a list: a file of a new sort beside the code must be named in `pyproject.toml`."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == {in_wheel(path) for path in source_files()}
+    assert names == {in_wheel(path) for path in source_files()} | {CONSTRAINTS}
+
+
+def test_the_wheel_has_the_pins_of_the_requirements(wheel: Path) -> None:
+    """An Airflow of one's own takes them, so that the libraries that are identity are those of a checkout."""
+    with zipfile.ZipFile(wheel) as archive:
+        lines = archive.read(CONSTRAINTS).decode().splitlines()
+    pinned = components((PROJECT / "requirements.txt").read_text())
+    assert lines == [f"{each['name']}=={each['version']}" for each in pinned]
 
 
 def test_an_installed_wheel_has_recipes_suites_and_sql(installed: Installed) -> None:
@@ -221,6 +232,7 @@ def test_pages_of_an_airflow_without_kernels_are_whole_or_say_what_they_need(
     assert lacking <= {"read", "breakdown", "ask"}
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)  # a cold cache, on a busy machine
 def test_an_installed_wheel_refines_the_first_day_of_the_demo(installed: Installed, tmp_path: Path) -> None:
     loops = {"NUMBA_CACHE_DIR": str(share_compiled(installed, tmp_path))}

@@ -1,12 +1,13 @@
 """Compiles the loops over text before the first run on a machine, so that no task waits for a compiler."""
 
 import os
+from functools import partial
 from typing import TextIO
 
 from pipeline_tasks.shipped import numba_folder
 
 COMPILING = "compiling the loops over text for this machine, once ..."
-"""The line that says why the first run waits."""
+"""The line that says why the first run waits; those after it end with how many loops are done."""
 
 
 def ensure_compiled(out: TextIO) -> None:
@@ -20,4 +21,9 @@ def ensure_compiled(out: TextIO) -> None:
     if not is_compiled():
         out.write(f"{COMPILING}\n")
         out.flush()
-        compile_ahead()
+        compile_ahead(partial(_tell, out))
+
+
+def _tell(out: TextIO, done: int, count: int) -> None:
+    out.write(f"{COMPILING} {done} of {count}\n")
+    out.flush()

@@ -17,7 +17,7 @@ from pipeline_tasks.binding import require_mapping
 from pipeline_tasks.cards import copies_of, makes_documents, reads_records
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import RECIPES, Recipe, load_recipe, parse_recipe
+from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe, recipe_path
 from pipeline_tasks.run.recipe_faults import order_faults
 from pipeline_tasks.yaml_file import read_yaml
 from refinery_ablate.comparison import SHARED, bits_of_arm, noise_of, require_finished, tests_of
@@ -77,7 +77,7 @@ def stages_without(recipe: str, named: Sequence[str] = ()) -> dict[str, dict[str
 
 
 def _written(recipe: str) -> dict[str, Any]:
-    path = Path(recipe) if recipe.endswith((".yaml", ".yml")) else RECIPES / f"{recipe}.yaml"
+    path = recipe_path(recipe)
     return dict(require_mapping(read_yaml(path), str(path)))
 
 

@@ -16,7 +16,7 @@ from pipeline_tasks.binding import bind_fields, nearest, require_known, require_
 from pipeline_tasks.constraints import SNAPSHOT_NAME, Anywhere, PlainWord, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
-from pipeline_tasks.recipe import RECIPES
+from pipeline_tasks.recipe import RECIPES, recipe_files
 from pipeline_tasks.store import storage
 from pipeline_tasks.yaml_file import read_yaml
 from refinery_sources.admission import admitted
@@ -77,16 +77,12 @@ class SourceRecipe:
     within: frozenset[str] | None = None
 
 
-def source_names(folder: Path = SOURCES) -> list[str]:
-    """Return the names of the recipes of sources in `folder`, sorted."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
-
-
 def load_source(name: str, changed: Mapping[str, Any] | None = None, folder: Path = SOURCES) -> SourceRecipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`; `changed` are other values of its query."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
-    if not path.exists():
-        names = source_names(folder)
+    files = recipe_files(folder)
+    path = Path(name) if name.endswith((".yaml", ".yml")) else files.get(name)
+    if path is None or not path.exists():
+        names = [*files]
         message = (
             f"no recipe of a source {name[:100]!r}{nearest(name, names)}; there are: {', '.join(names)}; for one of "
             "your own give the path of its YAML file"
@@ -187,7 +183,7 @@ def pull_recipe(
 
 def each_source(folder: Path = SOURCES) -> Iterator[SourceRecipe]:
     """Yield the recipes of sources in `folder`, by name."""
-    yield from map(load_source, map(str, sorted(folder.glob("*.yaml"))))
+    yield from map(load_source, map(str, recipe_files(folder).values()))
 
 
 def chosen_sources(names: str = "") -> list[SourceRecipe]:

@@ -42,6 +42,7 @@ def command(folder: Path, to: Path, **options: object) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_planted_weights_are_found(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only this trains proxies to weights: half of each domain that is worth something, and nothing of the noise."""
     assert main([*command(folder, tmp_path / "to", tokens=60_000, mixtures=10), "--json"]) == 0

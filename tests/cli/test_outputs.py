@@ -127,6 +127,7 @@ def test_lines_of_a_slow_machine_are_left_out_and_partitions_are_in_order() -> N
     run = (
         "  10.0 s  extract            3 of 40 tasks done, 10 s, 0.1 MB/s, about 9 s left\n"
         f"{COMPILING}\n"
+        f"{COMPILING} 37 of 112\n"
         "  11.0 s  Great Expectations starts\n"
         "  11.5 s  Spark starts at local[2]\n"
         "  12.0 s  extract            partition 2/2        3 in        3 kept  0.1 s\n"

@@ -40,6 +40,7 @@ def test_a_pool_and_a_queue_are_those_of_the_devices(parse: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_without_torch_a_run_ends_before_an_arm_is_made_and_is_not_tried_again(tmp_path: Path) -> None:
     """Only this runs it by Airflow without torch, by an interpreter that has nothing but Python."""
     venv.create(tmp_path / "bare", with_pip=False)

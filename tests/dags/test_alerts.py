@@ -154,6 +154,7 @@ def test_a_backlog_is_told_once_a_day_by_the_runs_that_look_for_arrivals(tmp_pat
     assert alert["numbers"][1] == "not published are 1 that landed and 0 that are expected"
 
 
+@pytest.mark.nightly
 def test_partitions_that_fail_send_one_message_after_their_last_try(tmp_path: Path, hooks: Hooks) -> None:
     settings = connected(hooks.url) | {"REFINERY_ROOT": str(tmp_path / "root")}
     done = script(tmp_path, FAILING, AIRFLOW__CORE__DAGS_FOLDER=str(tmp_path), **settings)

@@ -41,6 +41,7 @@ def test_a_model_is_trained_checked_and_published_in_turn(parsed: dict[str, Any]
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_publishes_a_model_and_one_that_its_check_refuses_ends_red(tmp_path: Path) -> None:
     """Only this runs the tasks by Airflow: params, XComs and the retry policy, which tries no refusal again."""
     own = passages()

@@ -38,6 +38,7 @@ def run_poisoned(folder: Path, *options: str) -> "subprocess.CompletedProcess[st
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=PROJECT)
 
 
+@pytest.mark.nightly
 def test_a_poison_partition_is_quarantined_and_the_gates_judge_what_is_left(tmp_path: Path, refinery: Refinery) -> None:
     (tmp_path / "part.yaml").write_text(RECIPE)
     (tmp_path / DAY).mkdir()

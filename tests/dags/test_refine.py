@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refinery_sources.recipe import source_names
+from refinery_sources.recipe import SOURCES
 
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names
@@ -29,7 +29,7 @@ def test_every_dag_file_imports(parsed: dict[str, Any]) -> None:
 
 def test_every_recipe_is_a_dag(parsed: dict[str, Any]) -> None:
     builds = {f"build_{recipe}" for recipe in recipe_names(BUILDS)}
-    pulls = {f"pull_{source}" for source in source_names()}
+    pulls = {f"pull_{source}" for source in recipe_names(SOURCES)}
     others = {"arrivals", "maintenance", "refinery_ablate", "train_quality_model"}
     assert {dag_id(recipe) for recipe in RECIPES} | builds | pulls | others == set(parsed["dags"])
 

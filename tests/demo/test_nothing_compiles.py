@@ -11,6 +11,7 @@ from tests.embedded import PROJECT
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)  # a cold cache, on a busy machine
 def test_no_stage_compiles_a_loop(tmp_path: Path) -> None:
     env = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(PROJECT)}

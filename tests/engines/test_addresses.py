@@ -136,7 +136,9 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayHead]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("toys")
-@pytest.mark.parametrize("form", ["ray://", "node", "auto"])
+@pytest.mark.parametrize(
+    "form", ["ray://", *(pytest.param(form, marks=pytest.mark.nightly) for form in ("node", "auto"))]
+)
 def test_a_stage_runs_on_a_cluster_by_each_of_its_addresses(head: RayHead, form: str, tmp_path: Path) -> None:
     address = {"ray://": f"ray://{head.client}", "node": head.gcs, "auto": "auto"}[form]
     here, there = tmp_path / "here", tmp_path / "there"
@@ -160,6 +162,7 @@ def words(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_submits_its_stages_to_the_jobs_api(
     head: RayHead, words: list[str], tmp_path: Path, refinery: Refinery
 ) -> None:

@@ -511,32 +511,34 @@ def test_a_verb_is_one_query_and_none_where_nothing_is_missing(
     assert context.statusTracker().getJobIdsForGroup(str(tmp_path)) == done
 
 
-@pytest.mark.usefixtures("workers_find_tests")
-def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: Path) -> None:
-    scratch = tmp_path / ("long" * 20)
-    scratch.mkdir()
-    roots = [tmp_path / "here", tmp_path / "there"]
-    manifest, _, _ = run(roots[0], ("local", ""), "toy_group", commit_parent(roots[0], TABLES))
-    arguments = [str(roots[1]), "toy_group", commit_parent(roots[1], TABLES), "", "", "-1", "spark", "local[1]"]
-    command, env = [sys.executable, "-m", "tests.faults.victim", *arguments], os.environ | {"TMPDIR": str(scratch)}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert (roots[1] / manifest).read_bytes() == (roots[0] / manifest).read_bytes()
-    assert list(scratch.glob("refinery-*")) == []
+@pytest.fixture(scope="module")
+def own_spark(workers_find_tests: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a process with a Spark of its own has refined into `root`.
 
-
-@pytest.mark.usefixtures("workers_find_tests")
-def test_sparks_event_log_has_our_words(tmp_path: Path) -> None:
-    """Every stage was `collect at spark.py:122`."""
-    events = tmp_path / "events"
-    events.mkdir()
-    arguments = [str(tmp_path), "toy_lookup", commit_parent(tmp_path, TABLES), "", "", "-1", "spark", "local[1]"]
+    Its events are in `events`; the path of its temporary files has no room for a socket.
+    """
+    folder = tmp_path_factory.mktemp("own")
+    scratch, events, root = (folder / name for name in ("long" * 20, "events", "root"))
+    for place in (scratch, events, root):
+        place.mkdir()
+    arguments = [str(root), "toy_lookup", commit_parent(root, TABLES), "", "", "-1", "spark", "local[1]"]
     command = [sys.executable, "-m", "tests.faults.victim", *arguments]
-    env = os.environ | {"REFINERY_SPARK_EVENTS": events.as_uri()}
+    env = os.environ | {"TMPDIR": str(scratch), "REFINERY_SPARK_EVENTS": events.as_uri()}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(own_spark: Path, tmp_path: Path) -> None:
+    manifest, _, _ = run(tmp_path, ("local", ""), "toy_lookup", commit_parent(tmp_path, TABLES))
+    assert (own_spark / "root" / manifest).read_bytes() == (tmp_path / manifest).read_bytes()
+    assert list((own_spark / ("long" * 20)).glob("refinery-*")) == []
+
+
+def test_sparks_event_log_has_our_words(own_spark: Path) -> None:
+    """Every stage was `collect at spark.py:122`."""
     logged = []
-    for path in sorted(events.rglob("events_*")):
+    for path in sorted((own_spark / "events").rglob("events_*")):
         with pa.input_stream(str(path), compression="zstd") as log:
             logged += [json.loads(line) for line in log.read().splitlines()]
     stages = [event["Properties"] for event in logged if event["Event"] == "SparkListenerStageSubmitted"]

@@ -90,7 +90,10 @@ def test_a_run_asks_airflow_only_where_the_environment_has_what_airflow_reads(
     assert asks_airflow() == asks
 
 
-@pytest.mark.parametrize(("name", "host", "started"), [("spark", "local[1]", [1, False]), ("ray", "local", [0, True])])
+@pytest.mark.parametrize(
+    ("name", "host", "started"),
+    [("spark", "local[1]", [1, False]), pytest.param("ray", "local", [0, True], marks=pytest.mark.nightly)],
+)
 def test_who_needs_an_engine_gets_the_one_that_starts(
     name: str, host: str, started: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

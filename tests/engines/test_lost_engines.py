@@ -64,6 +64,7 @@ def test_a_context_that_is_stopped_under_a_stage_ends_its_process(spark: str, tm
     assert dispatcher.spoiled.is_set()
 
 
+@pytest.mark.nightly
 def test_a_ray_that_was_left_is_connected_to_again(ray: str, tmp_path: Path) -> None:
     """Only this loses the connection of a process to Ray: 20 s, as Ray starts twice."""
     ray_engine.connect(ray)

@@ -25,7 +25,7 @@ def day(root: Path, number: int, on: tuple[str, str], **sites: int) -> str:
     return refined(root, "dedup_exact", commit_parent(root, tables), {"buckets": 2}, on=engine, address=address)[0]
 
 
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_a_flood_has_the_same_verdict(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     verdicts = []
     for engine, address in (("local", ""), (name, request.getfixturevalue(name))):

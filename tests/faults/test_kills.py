@@ -24,14 +24,14 @@ from tests.embedded import PROJECT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
-SHORT = 2
+SHORT = 1
 """How many runs are killed in the short form."""
 
 KILLS = int(os.environ.get("REFINERY_KILLS", "40"))
 """How many runs are killed in the long form."""
 
 SEED = 9
-SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 ENGINES = ("local", "spark", "local", "ray")
 LAST = 0.8
 """The latest moment of a kill, as the share of a run's objects that are in the root: what is left takes seconds."""

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.inspect.lint import lint
 from pipeline_tasks.recipe import recipe_names
-from pipeline_tasks.stages import mix
+from pipeline_tasks.stages import NAMES, mix
 from pipeline_tasks.stages.filter_quality import FILTERS, WORDED, Params, filter_texts, signals_column
 from pipeline_tasks.stages.mix.shares import shares
 from tests.documents import documents
@@ -37,33 +38,48 @@ def refining(stage: str, params: dict[str, Any]) -> dict[str, Any]:
 LIST = "unwanted.txt"
 
 
-@pytest.mark.parametrize(
-    ("stage", "params", "without"),
-    [
-        ("extract", {"language": "German", "fallback": []}, "language"),
-        ("extract", {"method": "trafilatura", "fallback": ["trafilatura"]}, "fallback"),
-        ("filter_url", {"soft_limit": 3, "domains": LIST}, "soft_limit"),
-        ("filter_url", {"matching": "exact", "hard_words": LIST}, "matching"),
-        ("filter_language", {"keep": ["en"], "thresholds": {"de": 0.8}}, "thresholds"),
-        ("filter_language", {"min_foreign": 100}, "min_foreign"),
-        ("filter_language", {"mixed": "reject"}, "mixed"),
-        ("filter_quality", {"profiles": ["c4"], "fineweb": {"char_duplicates_ratio": 0.5}}, "fineweb"),
-        ("filter_quality", {"profiles": ["fineweb"], "edit": True}, "edit"),
-        ("filter_quality", {"profiles": ["dclm"], "words": "unicode"}, "words"),
-        ("filter_quality", {"profiles": ["c4_paragraphs"], "packs": "fineweb2"}, "packs"),
-        ("cut_templates", {"most": 0, "documents": 9}, "documents"),
-        ("dedup_minhash", {"threshold": 0, "similarity": "containment"}, "similarity"),
-        ("dedup_minhash", {"quality": "language_score"}, "quality"),
-        ("dedup_minhash", {"policy": ["lowest_id", "newest"]}, "policy"),
-        ("score_quality", {"minima": {"toxicity": 0.5}}, "minima.toxicity"),
-        ("score_quality", {"weights": {"density": 1.0}, "minima": {}, "shipped_models": True}, "shipped_models"),
-        ("filter_toxicity", {"action": "annotate", "fewest": 2}, "fewest"),
-        ("filter_toxicity", {"bounds": {}, "fewest": 2}, "fewest"),
-        ("scrub_pii", {"action": "drop", "max_spans": 5}, "max_spans"),
-        ("decontaminate", {"benchmarks": {"a": "a.jsonl"}, "method": "ngram", "score": 0.5}, "score"),
-        ("decontaminate", {"benchmarks": {"a": "a.jsonl"}, "method": "sampled", "overlap": 0.5}, "overlap"),
-    ],
-)
+OFF: list[tuple[str, dict[str, Any], str]] = [
+    ("extract", {"language": "German", "fallback": []}, "language"),
+    ("extract", {"method": "trafilatura", "fallback": ["trafilatura"]}, "fallback"),
+    ("filter_url", {"soft_limit": 3, "domains": LIST}, "soft_limit"),
+    ("filter_url", {"matching": "exact", "hard_words": LIST}, "matching"),
+    ("filter_language", {"keep": ["en"], "thresholds": {"de": 0.8}}, "thresholds"),
+    ("filter_language", {"min_foreign": 100}, "min_foreign"),
+    ("filter_language", {"mixed": "reject"}, "mixed"),
+    ("filter_quality", {"profiles": ["c4"], "fineweb": {"char_duplicates_ratio": 0.5}}, "fineweb"),
+    ("filter_quality", {"profiles": ["fineweb"], "edit": True}, "edit"),
+    ("filter_quality", {"profiles": ["dclm"], "words": "unicode"}, "words"),
+    ("filter_quality", {"profiles": ["c4_paragraphs"], "packs": "fineweb2"}, "packs"),
+    ("cut_templates", {"most": 0, "documents": 9}, "documents"),
+    ("dedup_minhash", {"threshold": 0, "similarity": "containment"}, "similarity"),
+    ("dedup_minhash", {"quality": "language_score"}, "quality"),
+    ("dedup_minhash", {"policy": ["lowest_id", "newest"]}, "policy"),
+    ("score_quality", {"minima": {"toxicity": 0.5}}, "minima.toxicity"),
+    ("score_quality", {"weights": {"density": 1.0}, "minima": {}, "shipped_models": True}, "shipped_models"),
+    ("filter_toxicity", {"action": "annotate", "fewest": 2}, "fewest"),
+    ("filter_toxicity", {"bounds": {}, "fewest": 2}, "fewest"),
+    ("scrub_pii", {"action": "drop", "max_spans": 5}, "max_spans"),
+    ("decontaminate", {"benchmarks": {"a": "a.jsonl"}, "method": "ngram", "score": 0.5}, "score"),
+    ("decontaminate", {"benchmarks": {"a": "a.jsonl"}, "method": "sampled", "overlap": 0.5}, "overlap"),
+]
+"""A stage that refines, params of it, and the one of them that another turns off."""
+
+OFF_IN_BUILDS: list[tuple[str, dict[str, Any], str]] = [
+    ("mix", {"unlisted": "keep"}, "unlisted"),
+    ("mix", {"max_epochs": 4}, "max_epochs"),
+    ("mix", {"by": "score", "bands": {"score": [0.5]}, "budget_tokens": 9}, "bands"),
+    ("mix", {"seed": 7}, "seed"),
+    ("mix", {"temperature": 1}, "temperature"),
+    ("pack", {"tail": "drop", "pad_id": 3}, "pad_id"),
+]
+
+
+def test_every_stage_whose_card_cancels_params_has_a_case() -> None:
+    canceling = {stage for stage in NAMES if stage_card(stage).canceled}
+    assert canceling == {stage for stage, _, _ in (*OFF, *OFF_IN_BUILDS)}
+
+
+@pytest.mark.parametrize(("stage", "params", "without"), OFF)
 def test_a_param_that_another_turns_off_is_found_once(
     stage: str, params: dict[str, Any], without: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,17 +94,7 @@ def test_a_param_that_another_turns_off_is_found_once(
     assert notes(tmp_path, refining(stage, written)) == []
 
 
-@pytest.mark.parametrize(
-    ("stage", "params", "without"),
-    [
-        ("mix", {"unlisted": "keep"}, "unlisted"),
-        ("mix", {"max_epochs": 4}, "max_epochs"),
-        ("mix", {"by": "score", "bands": {"score": [0.5]}, "budget_tokens": 9}, "bands"),
-        ("mix", {"seed": 7}, "seed"),
-        ("mix", {"temperature": 1}, "temperature"),
-        ("pack", {"tail": "drop", "pad_id": 3}, "pad_id"),
-    ],
-)
+@pytest.mark.parametrize(("stage", "params", "without"), OFF_IN_BUILDS)
 def test_a_param_of_a_build_that_another_turns_off_is_found(
     stage: str, params: dict[str, Any], without: str, tmp_path: Path
 ) -> None:

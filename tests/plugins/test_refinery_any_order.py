@@ -28,6 +28,7 @@ from pipeline_tasks.run.recipe_faults import order_faults
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import is_cleared, line_of, read_manifest, read_shards
 from tests.chain import How, build_of, built, refined
+from tests.examples import fewest_examples
 from tests.test_access_policies import CURATOR, reads
 
 MARK = "kate.planted"
@@ -149,7 +150,12 @@ def _content(path: Path) -> str:
     return str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_bytes().decode("latin-1")
 
 
-@settings(max_examples=2, phases=(Phase.explicit, Phase.generate), deadline=None, suppress_health_check=[*HealthCheck])
+@settings(
+    max_examples=fewest_examples.max_examples // 5,
+    phases=(Phase.explicit, Phase.generate),
+    deadline=None,
+    suppress_health_check=[*HealthCheck],
+)
 @example(order=ISSUE)
 @given(order=orders.map(tuple))
 def test_no_page_or_object_shows_personal_data_that_a_recipe_replaces(

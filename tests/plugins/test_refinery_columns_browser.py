@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), pytest.param(1440, "light", marks=pytest.mark.nightly)])
 def test_values_are_pressed_and_typed(browser: Browser, served: str, width: int, theme: Any) -> None:
     faults: list[str] = []
     address = f"{served}/columns/{RECIPE}/{SNAPSHOT}"

@@ -380,6 +380,7 @@ def test_a_run_by_job_runs_has_the_bytes_of_one_without(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_names_a_driver_that_cannot_start(emr: Emr, words: list[str], s3_root: str) -> None:
     emr.planned = []
     emr.env = {name: value for name, value in os.environ.items() if name.startswith("AWS_")} | {

@@ -34,7 +34,7 @@ def test_draws_are_answered_by_keys(browser: Browser, served: str, root: Path) -
     assert faults == []
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [pytest.param(1024, "dark", marks=pytest.mark.nightly), (1440, "light")])
 def test_it_is_whole_and_accessible(browser: Browser, served: str, root: Path, theme: Any, width: int) -> None:
     faults: list[str] = []
     size = {"width": width, "height": 900}

@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), pytest.param(1440, "light", marks=pytest.mark.nightly)])
 def test_points_are_drawn_and_open_their_documents(browser: Browser, served: str, width: int, theme: Any) -> None:
     faults: list[str] = []
     address = f"{served}/map/{RECIPE}/{SNAPSHOT}?by=kind"

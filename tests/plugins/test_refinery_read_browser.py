@@ -53,7 +53,7 @@ def test_a_sample_is_judged_by_keys(browser: Browser, address: str, root: Path) 
     ("width", "theme"),
     [
         (1024, "dark"),
-        (1440, "light"),
+        pytest.param(1440, "light", marks=pytest.mark.nightly),
         pytest.param(1024, "light", marks=pytest.mark.nightly),
         pytest.param(1440, "dark", marks=pytest.mark.nightly),
     ],

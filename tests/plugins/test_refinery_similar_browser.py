@@ -35,7 +35,7 @@ def root(published: VectorRoot) -> Path:
     return Path(published.root)
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [pytest.param(1024, "dark", marks=pytest.mark.nightly), (1440, "light")])
 def test_it_leads_from_document_to_document_and_is_accessible(
     browser: Browser, served: str, published: VectorRoot, width: int, theme: Any
 ) -> None:

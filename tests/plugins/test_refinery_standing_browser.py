@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 __all__ = ["browser", "root", "served"]
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [pytest.param(1024, "dark", marks=pytest.mark.nightly), (1440, "light")])
 def test_it_is_whole_and_accessible(browser: Browser, served: str, root: Path, theme: Any, width: int) -> None:
     faults: list[str] = []
     size = {"width": width, "height": 1100}

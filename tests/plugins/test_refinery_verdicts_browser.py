@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "root"
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), pytest.param(1440, "light", marks=pytest.mark.nightly)])
 def test_intervals_and_curves_are_drawn(browser: Browser, served: str, width: int, theme: Any) -> None:
     faults: list[str] = []
     look: dict[str, Any] = {"viewport": {"width": width, "height": 1000}, "color_scheme": theme}

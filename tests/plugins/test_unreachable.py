@@ -124,6 +124,7 @@ def answering_once() -> Iterator[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_that_goes_away_is_tried_three_times_with_a_line_each(
     monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...]
 ) -> None:

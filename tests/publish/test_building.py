@@ -300,7 +300,7 @@ def test_tokens_that_are_not_there_are_refused(root: str, spot: Spot, named: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", ["spark", "ray"])
+@pytest.mark.parametrize("on", ["spark", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_every_engine_builds_the_same_bytes(root: str, on: str, tmp_path: Path) -> None:
     import shutil
 

@@ -244,7 +244,9 @@ def killed(published: VectorRoot, place: str, at: int, log: Path) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["before", "within", "after", "tidy"])
+@pytest.mark.parametrize(
+    "place", ["within", "tidy", *(pytest.param(place, marks=pytest.mark.nightly) for place in ("before", "after"))]
+)
 def test_a_sync_that_is_killed_anywhere_is_finished_by_the_next(
     published: VectorRoot, place: str, tmp_path: Path
 ) -> None:

@@ -473,7 +473,7 @@ def test_a_request_compacts(by_three: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_every_engine_compacts_to_the_same_bytes(
     name: str, eight_days: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

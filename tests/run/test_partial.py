@@ -38,7 +38,7 @@ stages:
   decontaminate: {}
 """
 STAGES = tuple(yaml.safe_load(RECIPE)["stages"])
-SPLIT = ("ingest", "extract", "filter_url", "filter_language", "filter_quality", "scrub_pii", "decontaminate")
+SPLIT = [stage for stage in STAGES if stage_card(stage).splits]
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +86,12 @@ def whole(landed: Path, tmp_path_factory: pytest.TempPathFactory) -> Chain:
     return chain(landed, tmp_path_factory.mktemp("whole"))
 
 
-ALIKE = ("filter_url", "filter_language")
-"""Stages that go the way of `filter_quality`: nightly."""
+SHORT = ("ingest", "extract", "filter_quality")
+"""Other stages go the way of `filter_quality`: nightly."""
 
 
 @pytest.mark.parametrize(
-    "stage", [pytest.param(stage, marks=pytest.mark.nightly if stage in ALIKE else ()) for stage in SPLIT]
+    "stage", [pytest.param(stage, marks=() if stage in SHORT else pytest.mark.nightly) for stage in SPLIT]
 )
 def test_a_snapshot_goes_on_without_a_partition_and_is_whole_once_that_is_refined(
     landed: Path, tmp_path: Path, whole: Chain, stage: str

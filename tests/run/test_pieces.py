@@ -97,7 +97,7 @@ def test_pieces_give_the_documents_of_the_whole_file(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_engines_read_pieces_into_the_same_bytes(
     name: str, small_pieces: None, tmp_path: Path, crawl: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -166,11 +166,12 @@ def test_what_is_no_fault_of_a_row_is_booked_to_none(
 
 
 def test_records_above_the_error_budget_fail_the_partition(steps: dict[str, Step], tmp_path: Path) -> None:
-    with pytest.raises(BudgetExceeded, match="error:extract"):
-        rerun(steps["extract"], tmp_path, Fault(), error_budget=ErrorBudget(rows=1, share=0.001))
+    with pytest.raises(BudgetExceeded, match="error:filter_url"):
+        rerun(steps["filter_url"], tmp_path, fault_of(steps), error_budget=ErrorBudget(rows=0, share=0.001))
 
 
 def test_a_panic_of_a_library_is_a_rows_fault(steps: dict[str, Step], tmp_path: Path) -> None:
     """It is no `Exception`, and ended the process of the task."""
     panic = type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})
-    assert rerun(steps["extract"], tmp_path, Fault(panic)).quarantined == {"error:extract": 2}
+    fault = replace(fault_of(steps), raised=panic)
+    assert rerun(steps["filter_url"], tmp_path, fault).quarantined.keys() == {"error:filter_url"}

@@ -324,8 +324,21 @@ def woken(arrivals: Airflow) -> int:
     return sum(known["run_type"] == "asset_triggered" for known in arrivals.runs())
 
 
-def test_what_a_source_lands_is_rolled_out_step_by_step_and_once(shared: Shared, queue: Queue) -> None:
-    """Only this shows that events of assets and messages start `arrivals`, and what it starts goes on to a version."""
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """What a source of the operators landed, and was tried: the DAGs that it went through, and the run's name."""
+
+    refine: Airflow
+    rollout: Airflow
+    arrivals: Airflow
+    pull: Airflow
+    run: str = f"arrival__{CRAWL}"
+    trial: str = f"rollout_50__{CRAWL}"
+
+
+@pytest.fixture(scope="module")
+def rolled(shared: Shared) -> Iterator[Rolled]:
+    """The first pull, and the trial that its event has started."""
     api = shared.server.api("rolled")
     with (
         unpaused(api, "refine_rolled") as refine,
@@ -333,40 +346,51 @@ def test_what_a_source_lands_is_rolled_out_step_by_step_and_once(shared: Shared,
         unpaused(api, "arrivals") as arrivals,
         unpaused(api, "pull_ferries") as pull,
     ):
+        rolled = Rolled(refine, rollout, arrivals, pull)
         pull.call("POST", "/api/v2/dags/pull_ferries/dagRuns", {"logical_date": None, "dag_run_id": "first"})
         pull.waits_until("first", "success")
-        run = f"arrival__{CRAWL}"
-        until(lambda: started(rollout, run), lambda: f"nothing was started: {arrivals.runs()}")
-        trial = f"rollout_50__{CRAWL}"
-        until(lambda: started(refine, trial), lambda: f"no trial was started: {rollout.states(run)}")
-        refine.waits_until(trial, "success")
-        root = shared.server.root("rolled")
-        assert [version.snapshot for version in version_log.versions(root, "rolled.trial")] == [CRAWL]
-        assert version_log.versions(root, "rolled") == []
-        rollout.waits_until(run, "awaiting_input", "approve_100")
-        approve = {"chosen_options": ["Approve"], "params_input": {}}
-        form = "/taskInstances/approve_100/-1/hitlDetails"
-        assert f"/snapshot/rolled.trial/{CRAWL}" in rollout.of_run(run, form)["body"]
-        rollout.decide(
-            run,
-            "approve_100",
-            lambda: rollout.of_run(run, form, "PATCH", approve),
-            lambda: rollout.state(run, "approve_100") == "success",
-        )
-        rollout.waits_until(run, "success")
-        [version] = version_log.versions(root, "rolled")
-        assert (version.snapshot, version.documents) == (CRAWL, 36)
-        again: Any = {"logical_date": None, "dag_run_id": "second"}
-        pull.call("POST", "/api/v2/dags/pull_ferries/dagRuns", again)
-        pull.waits_until("second", "success")
-        assert pull.state("second", "pull") == "skipped"
-        events = pull.call("GET", "/api/v2/assets/events?limit=100")["asset_events"]
-        landed = [event for event in events if event["source_dag_id"] == "pull_ferries"]
-        assert {event["source_run_id"] for event in landed} == {"first"}
-        assert [event["extra"]["snapshot"] for event in landed] == [CRAWL] * 2
-        before = woken(arrivals)
-        assert before >= 1
-        queue.sqs.send_message(QueueUrl=queue.url, MessageBody=f"{CRAWL}/snapshot.json")
-        until(lambda: woken(arrivals) > before, lambda: f"no message woke it: {arrivals.runs()}")
-        until(lambda: all(known["state"] == "success" for known in arrivals.runs()), lambda: f"{arrivals.runs()}")
-        assert [known["dag_run_id"] for known in rollout.runs()] == [run]
+        until(lambda: started(rollout, rolled.run), lambda: f"nothing was started: {arrivals.runs()}")
+        until(lambda: started(refine, rolled.trial), lambda: f"no trial was started: {rollout.states(rolled.run)}")
+        refine.waits_until(rolled.trial, "success")
+        yield rolled
+
+
+def test_what_a_source_lands_is_tried_and_not_published(shared: Shared, rolled: Rolled) -> None:
+    """Only this file shows that the event of an asset starts `arrivals`, and what that starts."""
+    root = shared.server.root("rolled")
+    assert [version.snapshot for version in version_log.versions(root, "rolled.trial")] == [CRAWL]
+    assert version_log.versions(root, "rolled") == []
+    rolled.rollout.waits_until(rolled.run, "awaiting_input", "approve_100")
+    until(lambda: woken(rolled.arrivals) >= 1, lambda: f"no event woke it: {rolled.arrivals.runs()}")
+
+
+@pytest.mark.nightly
+def test_what_was_tried_is_rolled_out_step_by_step_and_once(shared: Shared, rolled: Rolled, queue: Queue) -> None:
+    """Only this shows that messages start `arrivals`, and what a rollout starts goes on to a version."""
+    rollout, arrivals, pull, run = rolled.rollout, rolled.arrivals, rolled.pull, rolled.run
+    rollout.waits_until(run, "awaiting_input", "approve_100")
+    approve = {"chosen_options": ["Approve"], "params_input": {}}
+    form = "/taskInstances/approve_100/-1/hitlDetails"
+    assert f"/snapshot/rolled.trial/{CRAWL}" in rollout.of_run(run, form)["body"]
+    rollout.decide(
+        run,
+        "approve_100",
+        lambda: rollout.of_run(run, form, "PATCH", approve),
+        lambda: rollout.state(run, "approve_100") == "success",
+    )
+    rollout.waits_until(run, "success")
+    [version] = version_log.versions(shared.server.root("rolled"), "rolled")
+    assert (version.snapshot, version.documents) == (CRAWL, 36)
+    again: Any = {"logical_date": None, "dag_run_id": "second"}
+    pull.call("POST", "/api/v2/dags/pull_ferries/dagRuns", again)
+    pull.waits_until("second", "success")
+    assert pull.state("second", "pull") == "skipped"
+    events = pull.call("GET", "/api/v2/assets/events?limit=100")["asset_events"]
+    landed = [event for event in events if event["source_dag_id"] == "pull_ferries"]
+    assert {event["source_run_id"] for event in landed} == {"first"}
+    assert [event["extra"]["snapshot"] for event in landed] == [CRAWL] * 2
+    before = woken(arrivals)
+    queue.sqs.send_message(QueueUrl=queue.url, MessageBody=f"{CRAWL}/snapshot.json")
+    until(lambda: woken(arrivals) > before, lambda: f"no message woke it: {arrivals.runs()}")
+    until(lambda: all(known["state"] == "success" for known in arrivals.runs()), lambda: f"{arrivals.runs()}")
+    assert [known["dag_run_id"] for known in rollout.runs()] == [run]

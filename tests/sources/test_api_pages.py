@@ -94,8 +94,14 @@ def test_one_answer_with_a_link_to_the_next_is_not_all(api: Api, tmp_path: Path)
     assert ids_of(place) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("total", [29, 31, 14, 7, 0])
+@pytest.mark.parametrize(
+    ("total", "style"),
+    [
+        pytest.param(total, style, marks=() if total == 29 or style == next(iter(STYLES)) else pytest.mark.nightly)
+        for total in (29, 31, 14, 7, 0)
+        for style in STYLES
+    ],
+)
 def test_a_total_that_lies_is_refused(api: Api, tmp_path: Path, style: str, total: int) -> None:
     paged(api, items(30), total=total)
     with pytest.raises(ContractError, match=r"declares|proves no end"):

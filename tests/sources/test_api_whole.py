@@ -259,7 +259,15 @@ def assert_exactly_once(api: Api, to: Path, deaths: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("phase", "number"),
-    [("asked", 0), ("asked", 9), ("kept", 1), ("kept", 8), ("kept", 15), ("renamed", 1), ("renamed", 3)],
+    [
+        ("asked", 9),
+        ("kept", 8),
+        ("renamed", 1),
+        *(
+            pytest.param(*at, marks=pytest.mark.nightly)
+            for at in (("asked", 0), ("kept", 1), ("kept", 15), ("renamed", 3))
+        ),
+    ],
 )
 def test_a_killed_pull_asks_for_no_page_again_that_it_has(
     api: Api, tmp_path: Path, budgets: Path, phase: str, number: int

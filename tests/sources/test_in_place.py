@@ -151,7 +151,7 @@ def test_rows_in_place_are_those_of_a_copy(
 
 
 @pytest.mark.parametrize("other", ["keys"], indirect=True)  # what workers could lack
-@pytest.mark.parametrize("engine", ["spark", "ray"])
+@pytest.mark.parametrize("engine", ["spark", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_workers_of_every_engine_find_the_store_and_its_keys(
     engine: str, other: Other, s3_root: str, mirror: Mirror, tmp_path: Path, refinery: Refinery
 ) -> None:

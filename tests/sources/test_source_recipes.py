@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from refinery_sources.common_crawl.files import CommonCrawl
 from refinery_sources.recipe import (
+    chosen_sources,
     each_source,
     load_source,
     occasion_of,
@@ -26,6 +27,15 @@ def test_every_recipe_of_the_package_is_read() -> None:
     assert recipes
     assert load_source("common_crawl").source == CommonCrawl("latest", files=10)
     assert all(recipe.title for recipe in recipes)
+
+
+def test_a_source_of_ones_own_folder_is_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`REFINERY_SOURCES` names those that are wired; without it, all."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "ferries.yaml").write_text("source: {common_crawl: {crawl: latest, files: 1}}\n")
+    monkeypatch.setenv("REFINERY_RECIPES", str(tmp_path))
+    assert load_source("ferries").source == CommonCrawl("latest", files=1)
+    assert {"common_crawl", "ferries"} <= {recipe.name for recipe in chosen_sources()}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pytest
 from refinery_sources.commands import pull as command
 from refinery_sources.commands.pull_progress import Progress
 from refinery_sources.pull import Landed
-from refinery_sources.recipe import chosen_sources, hosts_of, source_names
+from refinery_sources.recipe import SOURCES, chosen_sources, hosts_of
 from refinery_sources.source import UNKNOWN, Part
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import recipe_names
 from tests.commands import Refinery
 from tests.crawl_mirror import CRAWL, Fault, Mirror, archives
 
@@ -127,7 +128,7 @@ def test_what_other_recipes_and_commands_landed_is_listed_behind_those_that_are_
     assert refinery(*words, "--rate", "1000").returncode == 0
     done = refinery("look", "sources", landings, "--json")
     assert [(one["source"], [s["folder"] for s in one["landed"]]) for one in json.loads(done.stdout)] == [
-        *((name, []) for name in source_names()),
+        *((name, []) for name in recipe_names(SOURCES)),
         ("", [NEWEST]),
         ("news", [CRAWL]),
     ]

@@ -349,7 +349,7 @@ def test_how_records_are_spread_over_files_changes_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_every_engine_says_the_same(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     calm = checked(tmp_path / "calm", *crawl(), **REJECTING)
     there = checked(tmp_path / name, *crawl(), on=(name, request.getfixturevalue(name)), **REJECTING)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.manifest import Manifest
 from tests import days
 from tests.documents import documents
-from tests.examples import few_examples
+from tests.examples import fewest_examples
 from tests.refining import row_digests
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def corpora(draw: st.DrawFn) -> pa.Table:
     return table.set_column(table.schema.get_field_index("crawled_at"), "crawled_at", pa.array(stamps, pa.string()))
 
 
-@few_examples
+@fewest_examples
 @given(
     table=corpora(),
     cut=st.randoms(use_true_random=False),
@@ -109,7 +109,7 @@ def corpus(shared_data: Path) -> pa.Table:
     ],
     ids=["a day and five", "all cuts"],
 )
-@pytest.mark.parametrize("policy", ["lowest_id", "longest"])
+@pytest.mark.parametrize("policy", ["lowest_id", pytest.param("longest", marks=pytest.mark.nightly)])
 def test_the_development_corpus_in_days_keeps_what_one_batch_keeps(
     corpus: pa.Table, policy: str, cuts: list[tuple[int, int]], tmp_path: Path
 ) -> None:
@@ -219,10 +219,8 @@ def test_partitions_keep_the_same_with_the_same_evidence(
 @pytest.mark.parametrize(
     ("on", "partitions"),
     [
-        ("spark", 2),
         ("ray", 2),
-        pytest.param("spark", 1, marks=pytest.mark.nightly),
-        pytest.param("spark", 8, marks=pytest.mark.nightly),
+        *(pytest.param("spark", partitions, marks=pytest.mark.nightly) for partitions in (1, 2, 8)),
     ],
 )
 def test_engines_keep_the_same_with_the_same_evidence(

@@ -228,7 +228,7 @@ def rows_of(run: days.Days) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", ["spark", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_every_engine_and_partitioning_removes_the_same(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -228,7 +228,7 @@ def test_cutting_and_order_change_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cluster", ["spark", "ray"])
+@pytest.mark.parametrize("cluster", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_every_engine_stores_the_same(cluster: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     draws = random.Random(7)
     days = [

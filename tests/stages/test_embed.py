@@ -133,7 +133,7 @@ def test_tensors_that_cannot_be_read_are_named_and_not_taken_for_a_network(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", ["spark", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_every_engine_and_batch_gives_the_same_vectors(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -150,7 +150,7 @@ def test_spacy_is_named_where_it_is_missing(pipeline: str, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly) for name in ("spark", "ray")])
 def test_every_engine_and_batch_stores_the_same(
     name: str, pipeline: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

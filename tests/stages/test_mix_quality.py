@@ -176,7 +176,7 @@ def test_a_field_of_a_struct_and_two_columns_of_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", ["spark", "ray"])
+@pytest.mark.parametrize("on", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_engines_store_the_same_bands(on: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     table = documents(
         [None if rank % 17 == 0 else (rank % 13) / 13 for rank in range(300)],

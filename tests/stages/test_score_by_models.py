@@ -166,7 +166,7 @@ def test_a_row_that_a_model_fails_on_is_quarantined_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param("spark", marks=pytest.mark.nightly), "ray"])
 def test_every_engine_and_batch_gives_the_same_scores(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

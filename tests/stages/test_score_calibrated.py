@@ -134,7 +134,7 @@ def test_a_bound_is_of_what_scores_mean_and_its_whatif_is_that_of_a_run(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", ["spark", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_every_engine_and_batch_decides_the_same(
     name: str, request: pytest.FixtureRequest, tmp_path: Path, word: Classifier
 ) -> None:

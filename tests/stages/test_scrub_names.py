@@ -188,7 +188,7 @@ def test_the_gate_asks_no_canary_of_a_model(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["spark", "ray"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly) for name in ("spark", "ray")])
 def test_every_engine_and_batch_stores_the_same(
     name: str, model: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

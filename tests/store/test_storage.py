@@ -435,7 +435,9 @@ WRITER = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("delay", [0.05, 0.2, 0.35, 0.6])
+@pytest.mark.parametrize(
+    "delay", [0.05, 0.6, *(pytest.param(delay, marks=pytest.mark.nightly) for delay in (0.2, 0.35))]
+)
 def test_a_killed_writer_leaves_nothing_half_written(
     any_root: str, tmp_path: Path, delay: float, request: pytest.FixtureRequest
 ) -> None:

@@ -102,7 +102,9 @@ FORMS: Mapping[str, Sequence[str]] = {
 }
 
 
-@pytest.mark.parametrize("form", [*FORMS][:4])
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=pytest.mark.nightly if at else ()) for at, form in enumerate([*FORMS][:4])]
+)
 def test_an_address_in_any_form_is_erased_from_every_object_and_nothing_else_is(root: ErasedRoot, form: str) -> None:
     take_down(root, "--url", form)
     before, held = digests(root), left(root, *FORMS[form])
@@ -411,6 +413,7 @@ def test_vectors_and_what_is_stored_with_them_are_erased(tmp_path: Path) -> None
     assert [(each["text"], each["url"], each["embedding"]) for each in rows] == [("", None, None)]
 
 
+@pytest.mark.nightly
 def test_a_root_in_a_bucket_is_erased_alike(
     made: ErasedRoot, s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,8 +68,23 @@ def held(patch: pytest.MonkeyPatch, stage: str, meanwhile: Callable[[], object],
     patch.setattr(task._Split, "receipt", held_receipt)
 
 
-@pytest.mark.parametrize("behind", [False, True], ids=["before its write", "behind its write"])
-@pytest.mark.parametrize("stage", ["ingest", "extract", "scrub_pii"])
+SHORT = (("ingest", True), ("extract", False), ("scrub_pii", True))
+"""Each stage once, and each side of its write; the others are nightly."""
+
+
+@pytest.mark.parametrize(
+    ("stage", "behind"),
+    [
+        pytest.param(
+            stage,
+            behind,
+            marks=() if (stage, behind) in SHORT else pytest.mark.nightly,
+            id=f"{stage}-{'behind' if behind else 'before'} its write",
+        )
+        for stage in ("ingest", "extract", "scrub_pii")
+        for behind in (False, True)
+    ],
+)
 def test_a_run_that_read_a_document_before_its_erasure_does_not_commit_it(
     stage: str, root: ErasedRoot, monkeypatch: pytest.MonkeyPatch, *, behind: bool
 ) -> None:

@@ -36,7 +36,7 @@ _FILE = re.compile(r"^<!-- file: (?P<name>[\w.-]+) -->\n```yaml\n(?P<text>.*?)^`
 
 _ADDED = re.compile(
     r"^ *[\d.]+ s  (\w+ +[\d,]+ of [\d,]+ tasks? done, .*|[\w ]+ starts?( at .*)?)$"
-    rf"|^{re.escape(COMPILING)}$"
+    rf"|^{re.escape(COMPILING)}( \d+ of \d+)?$"
 )
 """Lines of a run that say how far a stage is after ten silent seconds, what starts, or what this machine compiles."""
 

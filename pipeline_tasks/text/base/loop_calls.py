@@ -7,8 +7,8 @@ first, with the types of its arguments. A number is its numba name; an array is 
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from hashlib import sha256
@@ -34,6 +34,9 @@ Calls = dict[str, list[list[Recorded]]]
 MOST_PROCESSES = 4
 """Processes that compile at once: more would want gigabytes, and the slowest loop bounds what they gain."""
 
+EVERY = 10.0
+"""Seconds after which it is said how many loops are compiled, and again: on a busy machine all take minutes."""
+
 RECORDED = Path(__file__).with_name("loop_calls.json")
 
 
@@ -48,9 +51,10 @@ def is_compiled() -> bool:
     return _marker().exists()
 
 
-def compile_ahead() -> None:
+def compile_ahead(progress: Callable[[int, int], None] = lambda _done, _count: None) -> None:
     """Compile all recorded calls, by a process for each processor; what is cached is loaded.
 
+    `progress` is called with how many loops are done, and how many there are, every `EVERY` seconds and at the end.
     A loop that does not compile fails the whole: the error is numba's, and names the loop. JobLost: a process died.
     """
     _marker().parent.mkdir(parents=True, exist_ok=True)
@@ -58,10 +62,13 @@ def compile_ahead() -> None:
         calls = recorded_calls()
     processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        compiled = [pool.submit(_compile, call) for call in calls.items()]
+        waiting = {pool.submit(_compile, call) for call in calls.items()}
         try:
-            for each in compiled:
-                each.result()
+            while waiting:
+                compiled, waiting = wait(waiting, EVERY, FIRST_EXCEPTION)
+                for each in compiled:
+                    each.result()
+                progress(len(calls) - len(waiting), len(calls))
         except BrokenProcessPool as error:
             message = f"one of {processes} processes that compile loops died; each needs up to 500 MB of memory"
             raise JobLost(message) from error

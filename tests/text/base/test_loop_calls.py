@@ -52,6 +52,22 @@ def test_what_no_loop_takes_is_refused() -> None:
         recorded_type(types.unicode_type)
 
 
+def nothing(_: object) -> None: ...
+
+
+def test_it_is_said_how_many_loops_are_done_until_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine was silent for nine minutes."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    monkeypatch.setattr(loop_calls, "_compile", nothing)
+    monkeypatch.setattr(loop_calls, "recorded_calls", lambda: {str(number): [] for number in range(5)})
+    monkeypatch.setattr(loop_calls, "EVERY", 0.01)
+    said: list[tuple[int, int]] = []
+    loop_calls.compile_ahead(lambda done, count: said.append((done, count)))
+    assert said == sorted(said)
+    assert (said[0][0] < 5, said[-1]) == (True, (5, 5))
+    assert is_compiled()
+
+
 def dies(_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -173,7 +173,7 @@ def real_texts(shared: Path) -> list[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ftz", "bin"])
+@pytest.mark.parametrize("kind", ["ftz", pytest.param("bin", marks=pytest.mark.nightly)])
 def test_labels_and_decisions_are_those_of_fasttext_on_all_texts(kind: str, shared_data: Path, tmp_path: Path) -> None:
     path: str = packaged_model()
     if kind == "bin":
