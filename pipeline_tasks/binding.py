@@ -1,6 +1,5 @@
 """Binds what was written (a recipe's YAML, a request's JSON) to the fields of a frozen dataclass, and checks it."""
 
-import difflib
 import re
 import types
 import typing
@@ -10,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pipeline_tasks.constraints import LARGEST, Place, Range, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.stage import VARIABLE, FilePath, P, Stage
 
 T = TypeVar("T")
@@ -271,9 +271,3 @@ def unknown_key(key: object, known: Iterable[str], where: str) -> RecipeError:
     names = tuple(known)
     message = f"{where}: unknown key {shown(key)}{nearest(str(key), names)}; known keys are: {', '.join(names)}"
     return RecipeError(message)
-
-
-def nearest(key: str, known: Iterable[str]) -> str:
-    """Return a suggestion of the known word that is most like `key`, "" if none is."""
-    close = difflib.get_close_matches(key[:MOST_SHOWN], list(known), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
