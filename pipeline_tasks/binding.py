@@ -1,15 +1,15 @@
 """Binds what was written (a recipe's YAML, a request's JSON) to the fields of a frozen dataclass, and checks it."""
 
-import difflib
 import re
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
 from pipeline_tasks.constraints import LARGEST, Place, Range, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.stage import VARIABLE, FilePath, P, Stage
 
 T = TypeVar("T")
@@ -23,8 +23,7 @@ MOST_SHOWN = 80
 
 def bind(card: Stage[P], written: Mapping[str, Any], where: str = "") -> P:
     """Return the stage's frozen params from a recipe's keys; RecipeError names a wrong key or type, and `where`."""
-    where = where or card.name
-    return bind_fields(card.params, _collected(card.params, written, where), where)
+    return bind_fields(card.params, _collected(card.params, written, where or card.name), where or card.name)
 
 
 def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
@@ -66,7 +65,7 @@ def _require_fields(written: Mapping[str, Any], hints: Mapping[str, Any], where:
     require_known(written, tuple(hints), where)
 
 
-def _choices(hint: object) -> tuple[object, ...]:
+def _choices(hint: object) -> tuple[str, ...]:
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
@@ -128,9 +127,7 @@ def _as_generic(hint: object, value: object, where: str) -> object:
         return _as_any(hint, value, where)
     if origin is Literal:
         if not isinstance(value, str) or value not in args:
-            near = nearest(value, args) if isinstance(value, str) else ""
-            message = f"{where} must be {described(hint)}, not {shown(value, where)}{near}"
-            raise RecipeError(message)
+            raise _wrong(where, hint, value)
         return value
     if origin is tuple:
         return _as_tuple(hint, value, where)
@@ -139,13 +136,10 @@ def _as_generic(hint: object, value: object, where: str) -> object:
 
 def _as_tuple(hint: object, value: object, where: str) -> tuple[object, ...]:
     args = typing.get_args(hint)
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple)) or (Ellipsis not in args and len(value) != len(args)):
         raise _wrong(where, hint, value)
-    if Ellipsis in args:
-        return tuple(bound(args[0], item, where) for item in value)
-    if len(value) != len(args):
-        raise _wrong(where, hint, value)
-    return tuple(bound(inner, item, where) for inner, item in zip(args, value, strict=True))
+    inner = [args[0]] * len(value) if Ellipsis in args else args
+    return tuple(bound(kind, item, where) for kind, item in zip(inner, value, strict=True))
 
 
 def _as_mapping(inner: object, value: object, where: str) -> dict[str, object]:
@@ -244,7 +238,7 @@ def shown(value: object, where: str = "") -> str:
 
 
 def _wrong(where: str, hint: object, value: object) -> RecipeError:
-    message = f"{where} must be {described(hint)}, not {shown(value, where)}"
+    message = f"{where} must be {described(hint)}, not {shown(value, where)}{nearest(str(value), _choices(hint))}"
     if hint is str and isinstance(value, bool):
         message += "; YAML reads no, off, yes and on without quotes as true or false: quote the word"
     return RecipeError(message)
@@ -258,22 +252,14 @@ def require_mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
-def require_known(given: Iterable[object], known: Iterable[str], where: str) -> None:
+def require_known(given: Iterable[object], known: Collection[str], where: str) -> None:
     """Raise RecipeError for the first key of `given` that is not `known`, with the nearest that is."""
-    names = tuple(known)
     for key in given:
-        if key not in names:
-            raise unknown_key(key, names, where)
+        if key not in known:
+            raise unknown_key(key, known, where)
 
 
-def unknown_key(key: object, known: Iterable[str], where: str) -> RecipeError:
+def unknown_key(key: object, known: Collection[str], where: str) -> RecipeError:
     """Return the error of a key that is not `known`, with the nearest that is."""
-    names = tuple(known)
-    message = f"{where}: unknown key {shown(key)}{nearest(str(key), names)}; known keys are: {', '.join(names)}"
+    message = f"{where}: unknown key {shown(key)}{nearest(str(key), known)}; known keys are: {', '.join(known)}"
     return RecipeError(message)
-
-
-def nearest(key: str, known: Iterable[str]) -> str:
-    """Return a suggestion of the known word that is most like `key`, "" if none is."""
-    close = difflib.get_close_matches(key[:MOST_SHOWN], list(known), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -63,9 +63,6 @@ class Word:
         return self.words
 
 
-Constraint = Range | Word
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Marks texts that say where something is: who may start a run may name only places that the operator names.

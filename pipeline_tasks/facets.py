@@ -86,13 +86,15 @@ class Spans:
     Places are as `schema.REDACTION` or `schema.TOXIC_SPAN` has them. `actions` returns what is done about each kind
     that is looked for, by the params of a manifest; None: every kind is looked for. `conceal` returns the texts of
     documents (with `chars`, `language` and `url`) without what a run with the params of a manifest finds, None where
-    that cannot be told without a model; a stage whose spans may be seen has none.
+    that cannot be told without a model; a stage whose spans may be seen has none. `left` counts such documents of a run
+    in which another would find each kind, but for kinds of a model.
     """
 
     column: str
     kinds: tuple[str, ...]
     actions: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
     conceal: Callable[[Mapping[str, Any], pa.RecordBatch], pa.Array | None] | None = None
+    left: Callable[[Mapping[str, Any], pa.RecordBatch], Mapping[str, int]] | None = None
 
 
 class Requests(NamedTuple):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pipeline_tasks import seams
-from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, shown
+from pipeline_tasks.binding import bind, bind_fields, require_known, require_mapping, shown
 from pipeline_tasks.cards import DASHES, added_by, known_cards, stage_card
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import Stage

@@ -5,10 +5,10 @@ from argparse import Namespace
 from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.ask.known import entry_of, name_in, questions
 from pipeline_tasks.ask.question import Role, params_of, question_of, read_params
-from pipeline_tasks.binding import nearest
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store.storage import require_root
 
 

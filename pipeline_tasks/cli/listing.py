@@ -3,9 +3,9 @@
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 
 from pipeline_tasks.ask.known import GROUPS, Entry
+from pipeline_tasks.nearest import near
 
 INDENT = " " * 4
 
@@ -47,8 +47,8 @@ def nearest(entries: Mapping[str, Entry], wanted: str) -> str:
     """Return the question that is most like what was wanted, by its name, its last word or the name it had, else ""."""
     spellings = {entry.was: name for name, entry in entries.items() if entry.was}
     spellings |= {name.rpartition(" ")[2]: name for name in entries} | {name: name for name in entries}
-    near = get_close_matches(wanted, spellings, n=1, cutoff=0.6)
-    return spellings[near[0]] if near else ""
+    meant = near(wanted, spellings, least=0.6)
+    return spellings[meant[0]] if meant else ""
 
 
 def _aligned(lines: Mapping[str, str], width: int) -> Iterator[str]:

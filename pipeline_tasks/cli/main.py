@@ -5,7 +5,6 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Protocol, cast
@@ -14,6 +13,7 @@ from pipeline_tasks.ask.known import Entry, entry_of, name_in, questions
 from pipeline_tasks.cli.listing import first_words, listing, member_listing, members, nearest, top
 from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.nearest import near
 
 OURS = ("pipeline_tasks", "refinery_")
 """How the names of our modules begin."""
@@ -128,8 +128,8 @@ def _members(name: str) -> str:
     word, _, second = name.partition(" ")
     if not second and word in first_words(known):
         return member_listing(known, word)
-    near = nearest(known, name[:40])
-    suggestion = f" (did you mean {near!r}?)" if near else ""
+    meant = nearest(known, name[:40])
+    suggestion = f" (did you mean {meant!r}?)" if meant else ""
     commands = (
         f"commands of {word} are: {', '.join(members(known, word))}"
         if second
@@ -222,8 +222,8 @@ def _meant(parser: argparse.ArgumentParser, rest: Sequence[str]) -> str:
     """Return which option of the command is most like the first one that it does not have, "" for none."""
     known = [name for each in _parsers(parser) for action in each._actions for name in action.option_strings]  # noqa: SLF001 -- as above
     wanted = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
-    near = get_close_matches(wanted, known, n=1, cutoff=0.6) if wanted else []
-    return f" (did you mean {near[0]}?)" if near else ""
+    meant = near(wanted, known, least=0.6) if wanted else []
+    return f" (did you mean {meant[0]}?)" if meant else ""
 
 
 def _parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:

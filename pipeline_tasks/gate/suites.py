@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts
+from pipeline_tasks.nearest import near
 from pipeline_tasks.shipped import shipped
 
 EXPECTATIONS = shipped("expectations")
@@ -285,8 +285,9 @@ def _checked_needs(needs: object, known: Iterable[str]) -> None:
 def _require_known(fact: str, known: Iterable[str]) -> None:
     names = sorted(known)
     if fact not in names and not fact.startswith(OPEN):
-        nearest = ", ".join(repr(name) for name in get_close_matches(fact, names, n=3, cutoff=0))
-        message = f"gates: there is no fact {fact!r} to bound; the nearest are {nearest}"
+        message = (
+            f"gates: there is no fact {fact!r} to bound; the nearest are {', '.join(map(repr, near(fact, names, 3)))}"
+        )
         raise RecipeError(message)
 
 

@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from shlex import quote
 from typing import BinaryIO
 
@@ -16,6 +15,7 @@ from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.landing.formats import first_rows
 from pipeline_tasks.landing.parquet import rows as parquet_rows
 from pipeline_tasks.landing.parquet.footer import read_footer
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store import storage
 
 FILES, ROWS = 3, 100
@@ -34,7 +34,6 @@ _NAME_IT = (
 )
 _HAS_TEXT = ""
 _START = 1 << 10
-_FILLING = re.compile(r"[\s_-]+")
 
 UNREAD = re.compile(r"(?i)\.(csv|tsv|arrow|feather|orc|avro|xlsx?)(?:\.(?:gz|bz2|xz|zst|zip))?\Z")
 """Files of other tables, by their names."""
@@ -101,17 +100,14 @@ def _missing(uri: str, name: str, fields: Mapping[str, str]) -> str | None:
 
 def _named(missing: str | None, fields: Mapping[str, str]) -> str | None:
     """Return why no text is read, with the way out: another name. A file that has one, or may have, is as it was."""
-    return missing and f"{missing}{_nearest(missing, fields)}. {_NAME_IT}"
+    return missing and f"{missing}{_meant(missing, fields)}. {_NAME_IT}"
 
 
-def _nearest(missing: str, fields: Mapping[str, str]) -> str:
+def _meant(missing: str, fields: Mapping[str, str]) -> str:
     """Return which field of a record is written nearly as one that was looked for, "" for none."""
     there = missing.partition(json_lines.THERE)[2].removesuffix("...").split(", ")
-    folded = {_FILLING.sub("", name).casefold(): name for name in there}
-    for wanted in json_lines.names_of(fields)["text"]:
-        if near := get_close_matches(_FILLING.sub("", wanted).casefold(), folded, n=1, cutoff=0.8):
-            return f" (did you mean {folded[near[0]]!r}?)"
-    return ""
+    hints = (nearest(wanted, there, 0.8) for wanted in json_lines.names_of(fields)["text"])
+    return next(filter(None, hints), "")
 
 
 def _missing_column(stream: BinaryIO, fields: Mapping[str, str]) -> str | None:

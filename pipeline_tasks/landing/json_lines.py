@@ -38,6 +38,9 @@ _CONSTANT = re.compile(rb"\b(?:NaN|Infinity)\b")
 _INTEGERS = -(1 << 63), (1 << 64) - 1
 _DIGITS = 20  # of the longest of them
 _NO_WORDS = (dict, list, bytes)
+_UTF_16 = re.compile(rb"(?:\xff\xfe|\xfe\xff)?(?:\0[^\0]\0[^\0]|[^\0]\0[^\0]\0)")
+"""How JSON in UTF-16 begins, of which the first two characters are ASCII (RFC 4627, section 3)."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -137,8 +140,8 @@ def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
 
 def _other_encoding(line: bytes) -> str:
     """Return why a line is no text in UTF-8, "" for one that is."""
-    if b"\0" in line:
-        return "not UTF-8: it has NUL bytes, as UTF-16 has"
+    if _UTF_16.match(line):
+        return "not UTF-8: every second byte is NUL, as in UTF-16"
     try:
         line.decode()
     except UnicodeDecodeError as error:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from pipeline_tasks.landing.brought_formats import PACKED
+
 TRAIN = "train"
 
 _MEANINGS = {
@@ -12,7 +14,9 @@ _MEANINGS = {
 }
 _MEANING = {word: split for split, words in _MEANINGS.items() for word in words}
 _WORDS = "|".join(sorted(_MEANING, key=len, reverse=True))
-_FIRST = re.compile(rf"(?i)({_WORDS})(?:[-.]|_\d)")
+_WHOLE = re.compile(rf"(?i)({_WORDS})(?:[-_.]?(?:part|shard|of)?[-_.]?\d+)*(?:-[0-9a-f]{{16}})?\.[a-z]\w*{PACKED}")
+"""A split's name with the numbers of parts behind it, and the digest that older pushes to the Hub have there."""
+
 _ANYWHERE = re.compile(rf"(?i)(?<![a-z])({_WORDS})(?![a-z])")
 _DIGITS = re.compile(r"\d+")
 
@@ -26,8 +30,9 @@ WAY_OUT += "its files in snapshot.json"
 def other_splits(names: Iterable[str], asked: str = "") -> dict[str, str]:
     """Return the files of splits other than train, by name, with their split; `asked` is one that is wanted, too.
 
-    A split is a folder's whole name, the beginning of a file's (`test-00000-of-00001.parquet`), or a word inside it
-    where the same name exists with `train` (`c4-validation.00000-of-00008.json.gz`).
+    A split is a folder's whole name, a file's but for numbers of parts (`test-00000-of-00001.parquet`), or a word in it
+    where the same name exists with `train` (`c4-validation.00000-of-00008.json.gz`). The Hub's own rule takes the word
+    anywhere, so that `dev-blog.jsonl` would be validation: without such a twin it is data like any other.
     """
     every = list(names)
     trains = {_form(name) for name in every}
@@ -42,9 +47,9 @@ def split_of_folder(name: str) -> str:
 
 def _split(name: str, trains: set[str]) -> str:
     *folders, own = name.split("/")
-    first = _FIRST.match(own)
-    if first is not None:
-        return _MEANING[first[1].lower()]
+    whole = _WHOLE.match(own)
+    if whole is not None:
+        return _MEANING[whole[1].lower()]
     start = len(name) - len(own)
     for word in _ANYWHERE.finditer(name, start):
         split = _MEANING[word[1].lower()]

@@ -16,6 +16,7 @@ def comparison_plot(comparison: Comparison) -> Plot | None:
         {"series": series, "value": measure.name, "share": value}
         for measure in comparison.measures
         for series, value in ((BEFORE, measure.before), (AFTER, measure.after))
+        if value is not None
     ]
     spec = share_bars(rows, COLORS)
     if comparison.unit == "value":
@@ -28,4 +29,5 @@ def comparison_plot(comparison: Comparison) -> Plot | None:
 def lines_of(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the lines of a table of a comparison."""
     form = ".2%" if comparison.unit == "share" else ".2f"
-    return [(each.name, f"{each.before:{form}}", f"{each.after:{form}}") for each in comparison.measures]
+    after = ("-" if each.after is None else f"{each.after:{form}}" for each in comparison.measures)
+    return [(each.name, f"{each.before:{form}}", then) for each, then in zip(comparison.measures, after, strict=True)]

@@ -10,13 +10,15 @@ from functools import partial
 from typing import Any, Literal
 
 from pipeline_tasks.cards import adds, of_stage, stage_card
+from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge, quantile
 from pipeline_tasks.profiles.signals import ALL, SIGNALS, quantiles_of, share_above
+from pipeline_tasks.report.left_over import LeftOver
 from pipeline_tasks.stage import Idle
 from pipeline_tasks.store.reading import clears_personal_data
-from pipeline_tasks.text.pii.kinds import COUNTS
+from pipeline_tasks.text.pii.kinds import COUNTS, KINDS
 
 Unit = Literal["share", "value"]
 
@@ -39,11 +41,11 @@ QUANTILES = {"a twentieth is below": 0.05, "half is below": 0.5, "a twentieth is
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What was measured of the documents, before and after."""
+    """What was measured of the documents, before and after; `after` is None where nobody looked."""
 
     name: str
     before: float
-    after: float
+    after: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ Manifests = Mapping[str, Manifest]
 """Manifests by stage."""
 
 
-def comparisons(manifests: Manifests) -> list[Comparison]:
-    """Return the four comparisons of a version, those that are idle as well."""
+def comparisons(manifests: Manifests, left: LeftOver | None = None) -> list[Comparison]:
+    """Return the four comparisons of a version, those that are idle as well; `left` is what a sample of texts has."""
     judged = next((each for each in manifests.values() if SIGNALS in each.metrics), None)
     labeled, scored = (of_stage(manifests, partial(adds, column)) for column in ("toxic_hits", PERPLEXITY))
     scrubbed = of_stage(manifests, clears_personal_data)
@@ -75,8 +77,8 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
         ),
         _comparison(
             "Personal data",
-            "Share of the documents in which scrub_pii found any, and of those that it kept in which it left some.",
-            _personal_data(scrubbed),
+            f"Share of the documents in which {_reader(scrubbed)} found any, and {_sample(left)}.",
+            _personal_data(scrubbed, left),
             Idle("nothing looks for personal data", "name `scrub_pii` in the recipe"),
         ),
         _toxicity(labeled, judged),
@@ -140,12 +142,19 @@ def _has_no_list(signal: str, params: Mapping[str, Any]) -> bool:
     return signal == "seeds.listed_words" and not limits.get("toxic_words")
 
 
-def _personal_data(manifest: Manifest | None) -> Iterator[Measure]:
-    """Yield the shares of documents with findings: every action takes out, or rejects, all that it finds."""
-    for column in COUNTS if manifest else ():
+def _sample(left: LeftOver | None) -> str:
+    if left is None:
+        return "the report of the snapshot says in which it is left"
+    return f"of {counted(left.documents, 'document')} that left, chosen by hash, in which it would find any again"
+
+
+def _personal_data(manifest: Manifest | None, left: LeftOver | None) -> Iterator[Measure]:
+    """Yield the shares of documents with findings, and of a sample of the texts that are left."""
+    for kind, column in zip(KINDS, COUNTS, strict=True) if manifest else ():
         profile = _read(manifest, column)
         if profile["count"]:
-            yield Measure(column.removeprefix("pii_"), _share_above(profile), 0.0)
+            after = left.found[kind] / left.documents if left and left.documents and kind in left.found else None
+            yield Measure(column.removeprefix("pii_"), _share_above(profile), after)
 
 
 def _perplexity(manifest: Manifest | None) -> Iterator[Measure]:

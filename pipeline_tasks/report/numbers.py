@@ -29,6 +29,7 @@ from pipeline_tasks.report.html import (
     table,
     tag,
 )
+from pipeline_tasks.report.left_over import left_over
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
 from pipeline_tasks.schema import SEAMS
@@ -296,7 +297,7 @@ def _personal_row(name: str, profile: Mapping[str, Any]) -> Sequence[Child]:
 
 def before_and_after(contents: Contents) -> Iterator[Html]:
     """Show what documents had before and after the stages that judge or change them, or what is idle."""
-    cards = [_compared(comparison) for comparison in comparisons(contents.manifests)]
+    cards = [_compared(comparison) for comparison in comparisons(contents.manifests, left_over(contents))]
     yield section(
         "Before and after",
         "Documents before and after the stages that judge or scrub them; of two bars the first is before.",
@@ -308,9 +309,9 @@ def _compared(comparison: Comparison) -> Html:
     title = tag("h3", comparison.title)
     if comparison.idle:
         return tag("div", title, tag("p", comparison.idle, css="dim"))
-    most = max(max(each.before, each.after) for each in comparison.measures)
+    most = max(max(each.before, each.after or 0.0) for each in comparison.measures)
     rows = [
-        (name, before, after, join((bar(each.before, most, "bare"), bar(each.after, most, "blue bare"))))
+        (name, before, after, join((bar(each.before, most, "bare"), bar(each.after or 0.0, most, "blue bare"))))
         for (name, before, after), each in zip(lines_of(comparison), comparison.measures, strict=True)
     ]
     note = tag("p", comparison.note, css="dim")

@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pipeline_tasks.binding import require_mapping
 from pipeline_tasks.constraints import OMITTED, Note, Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import near
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import NO_FILE, FilePath
 from pipeline_tasks.yaml_file import read_yaml
@@ -103,8 +103,8 @@ def computing(classifier: Classifier) -> Classifier:
 def require_label(label: str, known: tuple[str, ...], model: str) -> None:
     """Raise RecipeError unless a model has the label, naming the nearest."""
     if label not in known:
-        near = ", ".join(map(repr, get_close_matches(label, known, 3, cutoff=0)))
-        message = f"{model} has no label {label!r}; the nearest are {near}"
+        meant = ", ".join(map(repr, near(label, known, 3)))
+        message = f"{model} has no label {label!r}; the nearest are {meant}"
         raise RecipeError(message)
 
 

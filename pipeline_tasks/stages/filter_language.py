@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound, Canceled, Languages, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.nearest import near
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_columns
 from pipeline_tasks.text.base.cached import cached
@@ -209,9 +209,9 @@ def _unknown(param: str, code: str, known: set[str]) -> str:
     """Return that the model does not have a language, and which it has that may be meant."""
     in_any_script = parse_language(code).language
     named = _code_of(code)
-    near = [in_any_script] if in_any_script in known else [named] if named in known else []
-    near = near or get_close_matches(code, sorted(known), 3, cutoff=0.5)
-    hint = f" (the nearest: {', '.join(map(repr, near))})" if near else ""
+    meant = [in_any_script] if in_any_script in known else [named] if named in known else []
+    meant = meant or near(code, sorted(known), 3, 0.5)
+    hint = f" (the nearest: {', '.join(map(repr, meant))})" if meant else ""
     return (
         f"filter_language: {param}: the model has no language {code!r}, so no text would have it; write a code of the "
         f"model{hint}"

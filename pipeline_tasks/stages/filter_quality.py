@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,6 +17,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.filters import Computed, Filter, Floats, brought_parts, fails, load_filters, packs, require_loaded
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.nearest import near
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
@@ -255,8 +255,8 @@ def resolve_profiles(params: Params, loaded: packs.Packs) -> list[Profile]:
 def _require_known(name: str, names: tuple[str, ...], kind: str) -> None:
     """Raise RecipeError, naming the nearest of `names`, unless `name` is one of them."""
     if name not in names:
-        near = get_close_matches(name, names, 1, cutoff=0)[0]
-        message = f"filter_quality: no {kind} is called {name!r}; the nearest is {near!r} of {', '.join(names)}"
+        [meant] = near(name, names)
+        message = f"filter_quality: no {kind} is called {name!r}; the nearest is {meant!r} of {', '.join(names)}"
         raise RecipeError(message)
 
 

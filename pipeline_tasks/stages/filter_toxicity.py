@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound, Canceled, Spans, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.scorer import check

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pipeline_tasks import seams
-from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.binding import bind_fields, require_known, require_mapping
 from pipeline_tasks.constraints import SNAPSHOT_NAME, Anywhere, PlainWord, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.recipe import RECIPES, recipe_files
 from pipeline_tasks.store import storage
 from pipeline_tasks.yaml_file import read_yaml

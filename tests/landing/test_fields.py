@@ -162,7 +162,7 @@ def test_all_files_with_damaged_records_are_named_with_their_causes(tmp_path: Pa
     for words in ("3 of latin1.jsonl (error:json", "2 of broken.jsonl (error:json", "of utf16.jsonl (error:json"):
         assert words in said
     assert "not UTF-8 at byte 13" in said
-    assert "not UTF-8: it has NUL bytes, as UTF-16 has" in said
+    assert "not UTF-8: every second byte is NUL, as in UTF-16" in said
     assert "those of 2 other files; the budget is" in said
     assert "a.jsonl (" not in said
 

@@ -73,3 +73,21 @@ def test_batches_are_bounded_by_all_that_a_row_has() -> None:
     batches = list(read_records("a.jsonl", io.BytesIO(lines), snapshot="s", batch_bytes=8000))
     assert sum(batch.num_rows for batch in batches) == 30
     assert max(batch.num_rows for batch in batches) <= 6
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_lines_in_utf_16_are_called_so(encoding: str) -> None:
+    for line in '{"text": "雨"}\n{"text": "b"}\n'.encode(encoding).split(b"\n")[:2]:
+        assert parse(line)[2] == "not UTF-8: every second byte is NUL, as in UTF-16"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"\x8f\0\xe2\x11\0\0\x93\0", "not UTF-8 at byte 0"),
+        (b'{"text": "a\0\xff"}', "not UTF-8 at byte 12"),
+        (b'{"text": "a\0b"}', "control character"),
+    ],
+)
+def test_a_nul_byte_alone_is_not_called_utf_16(line: bytes, why: str) -> None:
+    assert why in str(parse(line)[2])

@@ -22,6 +22,7 @@ HUB = (
     "data/test-00000-of-00001.jsonl",
     "data/validation-00000-of-00001.jsonl",
 )
+HASHED = "test-00000-of-00001-a09b74b3ef9c3b56.parquet"
 MARKS = ("_SUCCESS", "_committed_123", ".part-0.jsonl.crc", ".gitattributes", "README.md")
 
 
@@ -59,10 +60,17 @@ def test_train_lands_and_each_other_split_has_a_line(tmp_path: Path) -> None:
         (("squad_train.jsonl", "squad_test.jsonl"), {"squad_test.jsonl": "test"}),
         (("train-0.jsonl", "extra.jsonl", "val_1.jsonl"), {"val_1.jsonl": "validation"}),
         (("blood-test.jsonl", "test_drive.jsonl", "tests.jsonl", "latest.jsonl", "development/a.jsonl"), {}),
+        (
+            ("dev-blog.jsonl", "dev.to.jsonl", "test-results.jsonl", "val-de-loire_2.jsonl", "dev-3d.jsonl", "a.jsonl"),
+            {},
+        ),
+        (("train-blog.jsonl", "dev-blog.jsonl"), {"dev-blog.jsonl": "validation"}),
+        (("a.jsonl", "test-part-0.jsonl.gz", "eval1.csv"), {"test-part-0.jsonl.gz": "test", "eval1.csv": "test"}),
+        (("data/train-0.parquet", f"data/{HASHED}"), {f"data/{HASHED}": "test"}),
         (("part-0.parquet", "b/part-0.parquet", "unsupervised-00000-of-00001.parquet"), {}),
     ],
 )
-def test_a_split_is_a_folder_the_beginning_of_a_name_or_the_word_where_another_has_train(
+def test_a_split_is_a_folder_a_name_but_for_its_numbers_or_the_word_where_another_has_train(
     names: tuple[str, ...], left_out: dict[str, str]
 ) -> None:
     assert other_splits(names) == left_out

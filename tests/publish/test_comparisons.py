@@ -14,8 +14,9 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.report.comparison_plots import comparison_plot
+from pipeline_tasks.report.comparison_plots import comparison_plot, lines_of
 from pipeline_tasks.report.comparisons import Comparison, comparisons
+from pipeline_tasks.report.left_over import LeftOver
 from tests.gate.samples import healthy, numbers
 from tests.judged_root import RECIPE, judged_root
 
@@ -70,10 +71,25 @@ def test_personal_data_is_found_and_taken_out_and_perplexity_has_mean_and_quanti
     )
     found = by_title(healthy("scrub_pii"), scored)
     measures = {each.name: (each.before, each.after) for each in found["Personal data"].measures}
-    assert measures == {"email": (0.5, 0.0), "phone": (0.5, 0.0), "ip": (0.0, 0.0)}
+    assert measures == {"email": (0.5, None), "phone": (0.5, None), "ip": (0.0, None)}, "nobody looked at texts"
+    assert "the report of the snapshot says in which it is left" in found["Personal data"].note
     mean, _, median, _ = found["Perplexity"].measures
     assert (round(mean.before, 3), round(mean.after, 3)) == (0.355, 0.605)
     assert (median.before, median.after) == (0.1, 0.5)
+
+
+def test_personal_data_after_is_what_a_sample_of_the_texts_has() -> None:
+    [found] = [
+        each
+        for each in comparisons({"scrub_pii": healthy("scrub_pii")}, LeftOver(8, {"email": 1, "phone": 0}))
+        if each.title == "Personal data"
+    ]
+    assert [(each.name, each.after) for each in found.measures] == [("email", 0.125), ("phone", 0.0), ("ip", None)]
+    assert "of 8 documents that left, chosen by hash," in found.note
+    assert lines_of(found)[1:] == [("phone", "50.00%", "0.00%"), ("ip", "0.00%", "-")]
+    plot = comparison_plot(found)
+    assert plot
+    assert len(plot.spec["data"]["values"]) == 5
 
 
 def test_the_page_of_a_version_draws_them_or_says_that_they_are_idle(tmp_path: Path) -> None:

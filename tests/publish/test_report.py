@@ -17,6 +17,7 @@ from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.publish.logs.version_log import Retraction
 from pipeline_tasks.report.contents import Contents
 from pipeline_tasks.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
+from pipeline_tasks.report.left_over import left_over
 from pipeline_tasks.report.records import LISTED
 from pipeline_tasks.report.writing import write_report
 from pipeline_tasks.schema import LOCATOR, VERDICT
@@ -105,6 +106,21 @@ def contaminated(root: Path) -> str:
     names = ["quiz", "other+quiz"]
     rejected = records(2, "SECRET-RAW-TEXT", "decontaminate:contaminated", evidence)
     return committed(root, "decontaminate", records(130, "clean text"), rejected, contaminated_by=names)
+
+
+def test_personal_data_that_is_left_is_looked_for_in_the_texts_of_the_last_stage(tmp_path: Path) -> None:
+    """A stage behind `scrub_pii` brought it: what that stage itself counted says nothing of it."""
+    scrubbed = committed(tmp_path, "scrub_pii", records(12, "Clean."), pii_email=[1] * 12)
+    brought = [records(2, "Write to jane.doe@mail.example.org."), records(10, "Write to <EMAIL>, 10.0.0.1.")]
+    last = committed(tmp_path, "decontaminate", pa.concat_tables(brought), contaminated_by=["x"])
+    contents = Contents(str(tmp_path), "r", "s", {"scrub_pii": scrubbed, "decontaminate": last}, {}, "out")
+    left = left_over(contents)
+    assert left
+    assert left.documents == 12
+    assert {kind: count for kind, count in left.found.items() if count} == {"email": 2}
+    assert {"phone", "card"} < set(left.found)
+    assert "birth_date" not in left.found, "it was not looked for"
+    assert left_over(replace(contents, paths={"decontaminate": last})) is None
 
 
 def report(root: Path, manifests: dict[str, str], **more: Any) -> str:

@@ -199,6 +199,17 @@ def test_each_kind_has_its_action() -> None:
     assert [each["action"] for each in dropped["redactions"]] == ["drop"]  # type: ignore[attr-defined]
 
 
+def test_what_a_run_left_by_choice_or_wrote_itself_is_not_found_to_be_left() -> None:
+    (written,) = scrub(iter([docs("Write to a@b.com or (212) 736-5000.", "Write to press@example.net.")]), params=KEYED)
+    recorded = {"action": "pseudonymize", "regions": ["US"], "public_mail": ["roles"]}
+    assert STAGE.spans
+    assert STAGE.spans.left
+    assert set(STAGE.spans.left(recorded, written).values()) == {0}
+    raw = docs("Write to a@b.com or (212) 736-5000.", "Write to press@example.net.", "a@b.com", None)
+    assert {kind: count for kind, count in STAGE.spans.left(recorded, raw).items() if count} == {"email": 2, "phone": 1}
+    assert STAGE.spans.left(recorded | {"kinds": {"phone": "keep"}}, raw).get("phone") is None
+
+
 def test_pseudonyms_of_a_kind_are_words_that_name_it_and_the_key() -> None:
     def card(name: str, key: str, text: str) -> str:
         params = Params(action="pseudonymize", key=Secret.of(key), key_name=name)

@@ -9,7 +9,6 @@ no language may be stricter than.
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.binding import written_fields
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Computed, Filter, Floats, Rule, StopWords
+from pipeline_tasks.nearest import near
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
@@ -125,8 +125,8 @@ def known_language(code: object, where: str) -> str:
     known = {ANY, *SHORT.values(), *OUTSIDE}
     if name in known or (len(name) == len("deu") and name.isascii() and name.isalpha() and name.islower()):
         return name
-    near = get_close_matches(name, sorted(known), 1, cutoff=0)[0]
-    message = f"{where}: no language has the code {name!r}; the nearest is {near!r} (ISO 639, or {ANY!r})"
+    [meant] = near(name, sorted(known))
+    message = f"{where}: no language has the code {name!r}; the nearest is {meant!r} (ISO 639, or {ANY!r})"
     raise RecipeError(message)
 
 
@@ -162,8 +162,8 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
 def _known(name: object, names: Iterable[str], kind: str) -> None:
     listed = list(dict.fromkeys(names))
     if name not in listed:
-        near = get_close_matches(str(name), listed, 1, cutoff=0)[0]
-        message = f"{kind} is called {name!r}; the nearest is {near!r} of {', '.join(listed)}"
+        [meant] = near(str(name), listed)
+        message = f"{kind} is called {name!r}; the nearest is {meant!r} of {', '.join(listed)}"
         raise RecipeError(message)
 
 

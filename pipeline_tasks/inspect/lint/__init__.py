@@ -1,7 +1,6 @@
 """Check a recipe: errors, stages out of order, rules that never decide; and what of a snapshot will not fit."""
 
 import argparse
-import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -31,6 +30,7 @@ from pipeline_tasks.inspect.whatif import (
 )
 from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, require_readable
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.nearest import near
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe, recipe_path
 from pipeline_tasks.run.bill import Prices, bill_lines, bill_of
@@ -219,8 +219,9 @@ def _require_known(allow: Sequence[str], reasons: Iterable[str]) -> None:
     rules = [card.reason(rule) for card in filter_quality.FILTERS.values() for rule in card.rules]
     for name in allow:
         if name not in reasons and name not in rules:
-            near = ", ".join(difflib.get_close_matches(name, rules, 3, cutoff=0))
-            message = f"--allow {name}: no rule of filter_quality has this reason; nearest: {near}"
+            message = (
+                f"--allow {name}: no rule of filter_quality has this reason; nearest: {', '.join(near(name, rules, 3))}"
+            )
             raise RecipeError(message)
 
 

@@ -1,7 +1,6 @@
 """Predict which rows other bounds would keep, from the signals and measures that are stored with every row."""
 
 import argparse
-import difflib
 import math
 import sys
 from collections import defaultdict
@@ -21,6 +20,7 @@ from pipeline_tasks.inspect.conditions import FORM, HELP
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.nearest import near
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.stage import FilePath, Shard, Shards
 from pipeline_tasks.stages.filter_quality import (
@@ -346,8 +346,8 @@ def _parse_change(written: str, now: Params) -> tuple[str, float]:
         message = f"--set {key}: it decides how signals are computed and is not a bound; run the recipe with it instead"
         raise RecipeError(message)
     if not equals or not dot or plain not in known:
-        near = difflib.get_close_matches(plain, known, 3, cutoff=0)
-        message = f"--set {written!r}: write PROFILE.BOUND=NUMBER; nearest to {plain!r}: {', '.join(near)}"
+        meant = ", ".join(near(plain, known, 3))
+        message = f"--set {written!r}: write PROFILE.BOUND=NUMBER; nearest to {plain!r}: {meant}"
         raise RecipeError(message)
     profile, limit = plain.split(".")
     _require_bound(key, profile, limit, now.profiles)

@@ -5,7 +5,6 @@ import typing
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound
 from pipeline_tasks.inspect.whatif import ALL, JUDGE, sampled_shards
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.nearest import near
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -198,8 +198,8 @@ def _judged(
             message = f"--set {key}: the card of {stage} says of no param that it is a bound; run it as a trial"
             raise RecipeError(message)
         if key not in known:
-            near = ", ".join(get_close_matches(key, known, 3, cutoff=0))
-            message = f"--set {key}: no stored measure says what it would keep; run it as a trial. Nearest are: {near}"
+            meant = ", ".join(near(key, known, 3))
+            message = f"--set {key}: no stored measure says what it would keep; run it as a trial. Nearest are: {meant}"
             raise RecipeError(message)
         each = _Judged(known[key], params, _number(key, written))
         _require_valid(manifest, each)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import pyarrow.compute
@@ -12,6 +11,7 @@ from pipeline_tasks.cards import known_card, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Dial
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
+from pipeline_tasks.nearest import near
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -82,8 +82,8 @@ def _dial(root: str, version: Version, stage: str, param: str, written: str) -> 
     params = bind(card, manifest.params, f"--set {stage}")
     dials = {each.param: each for each in (card.dials(params) if card.dials else ())}
     if param not in dials:
-        near = ", ".join(get_close_matches(param, dials, 3, cutoff=0)) or "none"
-        message = f"--set {stage}.{param}: by its params nothing is stored that says it; what is said: {near}"
+        meant = ", ".join(near(param, dials, 3)) or "none"
+        message = f"--set {stage}.{param}: by its params nothing is stored that says it; what is said: {meant}"
         raise RecipeError(message)
     try:
         then = float(written)

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound, Canceled, Requests, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.nearest import near
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.answers import NothingKnown
@@ -154,8 +154,8 @@ def _require_name(name: str) -> None:
 def _require_known(names: Mapping[str, float], known: Collection[str], where: str) -> None:
     for name in names:
         if name not in known:
-            near = get_close_matches(name, sorted(known), 1, cutoff=0)[0]
-            message = f"{where}: no component is called {name!r}; the nearest is {near!r}"
+            [meant] = near(name, sorted(known))
+            message = f"{where}: no component is called {name!r}; the nearest is {meant!r}"
             raise RecipeError(message)
 
 

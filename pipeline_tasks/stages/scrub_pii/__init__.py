@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal
@@ -404,13 +404,26 @@ def conceal(params: Mapping[str, Any], documents: pa.RecordBatch) -> pa.Array | 
     """Return texts without the personal data that a run with the params of a manifest finds; None if a model does."""
     if BY_MODEL & set(recorded_actions(params)):
         return None
-    named = {name: params[name] for name in ("document_regions", "public_ips") if name in params}
-    kinds: dict[str, Action] = {
-        kind: "keep" if action == "keep" else "redact" for kind, action in params.get("kinds", {}).items()
-    }
-    looked_for = Params(regions=tuple(params["regions"]), kinds=kinds, **named)
-    (concealed,) = scrub(iter([documents]), params=looked_for)
+    (concealed,) = scrub(iter([documents]), params=_looking(params, dict.fromkeys(recorded_actions(params), "redact")))
     return concealed.column("text")
+
+
+def left(params: Mapping[str, Any], documents: pa.RecordBatch) -> dict[str, int]:
+    """Return in how many documents a run with the params of a manifest finds each kind, without those of a model.
+
+    What such a run writes in place of a finding, a pseudonym too, is none.
+    """
+    looking = replace(_looking(params, recorded_actions(params)), public_mail=tuple(params.get("public_mail", ())))
+    (searched,) = scrub(iter([documents]), params=looking)
+    counts = {kind: searched.column(f"pii_{kind}") for kind in actions_of(looking)}
+    return {kind: pc.sum(pc.greater(column, 0)).as_py() or 0 for kind, column in counts.items()}
+
+
+def _looking(params: Mapping[str, Any], actions: Mapping[str, str]) -> Params:
+    """Return params that look for what those of a manifest do, but for kinds of a model, and do so about each kind."""
+    named = {name: params[name] for name in ("document_regions", "public_ips") if name in params}
+    kinds: dict[str, Any] = {kind: actions.get(kind, "keep") for kind in KINDS if kind not in BY_MODEL}
+    return Params(regions=tuple(params.get("regions", Params().regions)), kinds=kinds, **named)
 
 
 def remarks(params: Params) -> Iterator[str]:
@@ -442,6 +455,6 @@ STAGE = Stage(
     title="Remove personal data",
     canceled=canceled,
     remarks=remarks,
-    spans=Spans(REDACTIONS.name, KINDS, recorded_actions, conceal),
+    spans=Spans(REDACTIONS.name, KINDS, recorded_actions, conceal, left),
     cost=UnitCost(0.23, 1.01, 0.01, 2, requests=Requests(13, 3), rows=1.0, published=0.95),
 )

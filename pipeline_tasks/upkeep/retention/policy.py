@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.binding import bind_fields, require_known, require_mapping
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.recipe import RECIPES
 from pipeline_tasks.store.s3.store import STANDARD
 from pipeline_tasks.upkeep.vacuum import DAY, GRACE

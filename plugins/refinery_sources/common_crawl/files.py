@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Anywhere, Uri
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import LISTING_BYTES, LISTING_LINES
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store.named_store import StoreName
 from refinery_sources.download import download
 from refinery_sources.in_place import locate, query_of, require_bucket

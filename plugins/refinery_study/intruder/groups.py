@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import near
 
 pc: Any = pyarrow.compute
 
@@ -51,8 +51,8 @@ def grouping(written: str, schema: Mapping[str, str]) -> Grouping:
     column, slash, count = written.strip().partition("/")
     known = groupable(schema)
     if column not in known:
-        near = ", ".join(get_close_matches(column, known, 3, cutoff=0)) or "none"
-        message = f"--by {written}: documents have no column {column!r} that groups them; the nearest are {near}"
+        meant = ", ".join(near(column, known, 3)) or "none"
+        message = f"--by {written}: documents have no column {column!r} that groups them; the nearest are {meant}"
         raise RecipeError(message)
     is_number = schema[column].startswith((*FRACTIONS, *WHOLE))
     if not slash and not schema[column].startswith(FRACTIONS):
