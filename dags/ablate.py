@@ -26,6 +26,7 @@ nothing, with several seeds and two learning rates, and both are scored on held-
 
 from airflow.sdk import DAG
 from refinery_ablate.flow import FLOW
+from refinery_airflow.runs.form import labeled
 from refinery_airflow.tasks.ablation import OPERATORS, QUEUE, TURNS, params_of_ablation
 from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, render, task_arguments_by
 
@@ -40,7 +41,7 @@ def wire(name: str, entry: str, settings: Settings) -> DAG:
         schedule=None,
         max_active_runs=1,
         default_args={**task_arguments_by(settings), **QUEUE},
-        params=params_of_ablation(settings.its_root),
+        params=labeled(params_of_ablation(settings.its_root)),
         doc_md=__doc__,
         **arguments_of(settings),
     ) as dag:

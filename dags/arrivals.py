@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
+from refinery_airflow.runs.form import labeled
 from refinery_airflow.tasks.arrivals import Look
 from refinery_airflow.tasks.wiring import (
     arguments_of,
@@ -55,11 +56,13 @@ def wire(name: str, settings: Settings, recipes: Sequence[Recipe]) -> DAG:
         schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/10 * * * *", timezone="UTC"), assets=wakes()),
         max_active_runs=1,
         default_args=task_arguments_by(settings),
-        params={
-            "landing": Param(settings.its_landing, type="string", **confined(settings.its_landing)),
-            "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
-            "stale": Param(default=False, type="boolean", description="Refine stale snapshots and all after them"),
-        },
+        params=labeled(
+            {
+                "landing": Param(settings.its_landing, type="string", **confined(settings.its_landing)),
+                "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
+                "stale": Param(default=False, type="boolean", description="Refine stale snapshots and all after them"),
+            }
+        ),
         doc_md=__doc__,
         **arguments_of(settings),
     ) as dag:

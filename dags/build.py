@@ -28,7 +28,7 @@ version has are not exported again.
 """
 
 from airflow.sdk import DAG
-from refinery_airflow.runs.form import params_of_builds, params_of_runs
+from refinery_airflow.runs.form import labeled, params_of_builds, params_of_runs
 from refinery_airflow.tasks.approval import approval_param
 from refinery_airflow.tasks.operators import CALLBACKS
 from refinery_airflow.tasks.wiring import asset_of, build_recipes, dag_arguments, render, task_arguments, wired
@@ -46,11 +46,13 @@ def wire(recipe: Recipe) -> DAG:
         schedule=[asset_of(versions.recipe, "documents")],
         max_active_runs=1,
         default_args={**task_arguments(recipe.name), **CALLBACKS},
-        params={
-            **params_of_builds(),
-            **params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps)], recipe.name),
-            "approval": approval_param(),
-        },
+        params=labeled(
+            {
+                **params_of_builds(),
+                **params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps)], recipe.name),
+                "approval": approval_param(),
+            }
+        ),
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:

@@ -23,6 +23,7 @@
 import os
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
+from refinery_airflow.runs.form import labeled
 from refinery_airflow.tasks.launch import send
 from refinery_airflow.tasks.wiring import arguments_of, confined, of_roots, task_arguments_by
 
@@ -89,25 +90,31 @@ def wire(name: str, settings: Settings) -> DAG:
         schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
         max_active_runs=1,
         default_args=task_arguments_by(settings),
-        params={
-            "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
-            "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
-            "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
-            "verify_full": Param(
-                default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"
-            ),
-            "verify_engine": Param(LOCAL, enum=list(engine_names()), description="Engine that reads what is verified"),
-            "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
-            "expire": Param(
-                0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"
-            ),
-            "retention": Param(
-                os.environ.get("REFINERY_RETENTION", ""),
-                type="string",
-                description="Policy of how long objects are kept: `default`, or the path of a YAML file; empty: none",
-            ),
-            "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
-        },
+        params=labeled(
+            {
+                "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
+                "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
+                "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
+                "verify_full": Param(
+                    default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"
+                ),
+                "verify_engine": Param(
+                    LOCAL, enum=list(engine_names()), description="Engine that reads what is verified"
+                ),
+                "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
+                "expire": Param(
+                    0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"
+                ),
+                "retention": Param(
+                    os.environ.get("REFINERY_RETENTION", ""),
+                    type="string",
+                    description="How long objects are kept: `default`, or the path of a YAML file; empty: none",
+                ),
+                "limit": Param(
+                    0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"
+                ),
+            }
+        ),
         doc_md=__doc__,
         **arguments_of(settings),
     ) as dag:

@@ -44,7 +44,7 @@ is reused and not done again, so clearing and rerunning is always safe.
 """
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param
-from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT, params_of_runs
+from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT, labeled, params_of_runs
 from refinery_airflow.tasks.approval import approval_param
 from refinery_airflow.tasks.operators import CALLBACKS
 from refinery_airflow.tasks.wiring import dag_arguments, refine_recipes, render, task_arguments, wired
@@ -80,7 +80,6 @@ def params(recipe: Recipe) -> dict[str, Param]:
         ),
         "text_field": Param(
             None,
-            title="Text field",
             section=ADVANCED,
             description="Field or column of the text in JSON lines and Parquet; empty: the recipe's",
             **OPTIONAL,
@@ -121,7 +120,7 @@ def wire(recipe: Recipe) -> DAG:
         schedule=None if recipe.rollout else CronTriggerTimetable("0 0 * * *", timezone="UTC"),
         max_active_runs=16,  # most wait, for their snapshot or their turn: one is refined at a time
         default_args={**task_arguments(recipe.name), **CALLBACKS},
-        params=params(recipe),
+        params=labeled(params(recipe)),
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
-from refinery_airflow.runs.form import ADVANCED, TEXT
+from refinery_airflow.runs.form import ADVANCED, TEXT, labeled
 from refinery_airflow.runs.run import base
 from refinery_airflow.tasks.wiring import dag_arguments, dag_id_of, refine_recipes, rollout_of, task_arguments, wired
 
@@ -47,11 +47,15 @@ def wire(recipe: Recipe) -> DAG:
         schedule=None,
         max_active_runs=16,
         default_args=task_arguments(recipe.name),
-        params={
-            "snapshot": Param(title="Snapshot", description="Its name, as it landed", **TEXT),
-            "input": Param(f"{landing}/{{snapshot}}", section=ADVANCED, description="Where the snapshot is", **TEXT),
-            "root": Param(root, section=ADVANCED, description="Root that keeps every output", **TEXT),
-        },
+        params=labeled(
+            {
+                "snapshot": Param(title="Snapshot", description="Its name, as it landed", **TEXT),
+                "input": Param(
+                    f"{landing}/{{snapshot}}", section=ADVANCED, description="Where the snapshot is", **TEXT
+                ),
+                "root": Param(root, section=ADVANCED, description="Root that keeps every output", **TEXT),
+            }
+        ),
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:

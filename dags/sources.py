@@ -24,6 +24,7 @@ Each recipe has an asset `landing/<name>` besides, on which DAGs of your own can
 from typing import Any
 
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, get_current_context, task
+from refinery_airflow.runs.form import labeled
 from refinery_airflow.tasks.sources import LANDED, params_of_pull, pull_source, take_deletions_down
 from refinery_airflow.tasks.wiring import LANDINGS, dag_arguments, landing_of, source_recipes, task_arguments, wired
 from refinery_sources.recipe import TAKEDOWN, SourceRecipe
@@ -55,7 +56,7 @@ def wire(recipe: SourceRecipe) -> DAG:
         schedule=CronTriggerTimetable(recipe.schedule, timezone="UTC") if recipe.schedule else None,
         max_active_runs=1,
         default_args={**task_arguments(recipe.name), **own},
-        params=params_of_pull(recipe, landing, root),
+        params=labeled(params_of_pull(recipe, landing, root)),
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:

@@ -17,6 +17,7 @@ last. The command `refinery model quality --root` does the same.
 """
 
 from airflow.sdk import DAG, get_current_context, task
+from refinery_airflow.runs.form import labeled
 from refinery_airflow.tasks.models import check_model, params_of_training, publish_model, train_model
 from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
 from refinery_models.requests import CheckModelReply, PublishModelReply, TrainModelReply
@@ -53,7 +54,7 @@ def wire(name: str, settings: Settings) -> DAG:
         schedule=None,
         max_active_runs=1,
         default_args=task_arguments_by(settings),
-        params=params_of_training(settings.its_root),
+        params=labeled(params_of_training(settings.its_root)),
         doc_md=__doc__,
         **arguments_of(settings),
     ) as dag:

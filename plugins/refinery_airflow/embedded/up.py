@@ -154,7 +154,7 @@ def _first_run() -> str:
         return "  nothing to refine yet? `refinery demo` writes a small crawl\n"
     return (
         f"  to try it: open the DAG `refine`, press Trigger, and enter {days[0]} as Snapshot and, further down under\n"
-        f"  Advanced, {crawl}/{{snapshot}} as input\n"
+        f"  Advanced, {crawl}/{{snapshot}} as Input\n"
     )
 
 

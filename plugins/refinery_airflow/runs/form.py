@@ -1,5 +1,6 @@
 """The params of a run, as Airflow's form shows them: what a person decides first, the rest in a section of its own."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,21 @@ AS_IN_RECIPE = "as in the recipe"
 TEXT: Mapping[str, Any] = {"type": "string"}
 OPTIONAL: Mapping[str, Any] = {"type": ["string", "null"]}
 """Types of a field that must, and that need not, be filled in."""
+
+
+def labeled(params: Mapping[str, Param]) -> dict[str, Param]:
+    """Return the params of a DAG as every form shows them: words as the label, the name that JSON has below it.
+
+    The words are the title of a param, else those of its name.
+    """
+    return {name: _labeled(name, param) for name, param in params.items()}
+
+
+def _labeled(name: str, param: Param) -> Param:
+    shown = copy.copy(param)
+    shown.schema = {"title": name.replace("_", " ").capitalize(), **param.schema}
+    shown.description = f"{param.description or shown.schema['title']} (JSON: {name})"
+    return shown
 
 
 def params_of_runs(gates: Sequence[str], recipe: str = "") -> dict[str, Param]:
@@ -53,6 +69,7 @@ def params_of_runs(gates: Sequence[str], recipe: str = "") -> dict[str, Param]:
         ),
         "engines": Param(
             {},
+            title="Engines by stage",
             section=ADVANCED,
             type="object",
             additionalProperties={"enum": list(engine_names())},
@@ -60,6 +77,7 @@ def params_of_runs(gates: Sequence[str], recipe: str = "") -> dict[str, Param]:
         ),
         "override": Param(
             {},
+            title="Reasons by gate",
             section=ADVANCED,
             type="object",
             propertyNames={"enum": list(gates)},
