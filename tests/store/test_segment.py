@@ -5,6 +5,7 @@ import os
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -284,6 +285,24 @@ def test_a_missing_segment_is_named(any_root: str) -> None:
     storage.connect(any_root).delete(shard.path)
     with pytest.raises(ContractError, match=re.escape(f"{any_root}/{shard.path}: ")):
         Segment(any_root, shard).rows(pa.array([3]))
+
+
+WAYS_OUT = {
+    "dedup_minhash/f00/history/a.segment": "or remove its stage's manifest and refine",
+    "compacted/f00/data/a.segment": "remove {root}/compacted/f00: ",
+    "takedowns/segments/a.segment": "what was taken down would be used again",
+}
+"""What is to be done by where a segment is."""
+
+
+@pytest.mark.parametrize("path", WAYS_OUT)
+@pytest.mark.parametrize("damage", [lambda body: body[:-20] + bytes(20), lambda body: body[:-900], lambda _: b""])
+def test_whoever_opens_a_damaged_segment_is_told_the_way_out(path: str, damage: Any, tmp_path: Path) -> None:
+    shard = stored(tmp_path, table(range(300)))
+    storage.connect(str(tmp_path)).create(path, damage((tmp_path / shard.path).read_bytes()))
+    with pytest.raises(DigestMismatch, match=re.escape(WAYS_OUT[path].format(root=tmp_path))) as refusal:
+        Segment(str(tmp_path), replace(shard, path=path)).rows(pa.array([3]))
+    assert ("manifest" in str(refusal.value)) == path.startswith("dedup_minhash")
 
 
 def test_damage_of_a_compaction_says_that_its_parts_are_there(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import TAKEDOWNS
 from pipeline_tasks.store.once import Once
-from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
 from pipeline_tasks.text.base.key_filter import Blocks, blocks_of, has_hashes, key_hashes, may_have
 from pipeline_tasks.text.base.key_pages import LENGTH, STEP, Root, decoded, overlaps
@@ -172,39 +171,44 @@ class Segment:
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         if self._whole or not ranges:
             return [self._whole[start:stop] for start, stop in ranges]
+        where = f"{self._root_uri}/{self._shard.path}"
         try:
             bodies = storage.connect(self._root_uri).read_ranges(self._shard.path, ranges)
         except FileNotFoundError as error:
-            raise self._gone() from error
+            if self._is_compacted:
+                message = f"{where} was removed by a vacuum during this run; run again: its parts are read instead"
+                raise JobLost(message) from error
+            message = f"{where}: the file is missing; {self._way_out}"
+            raise ContractError(message) from error
+        except DigestMismatch as error:
+            message = f"{where} was cut short: it had {self._shard.bytes:,} bytes when it was written; {self._way_out}"
+            raise DigestMismatch(message) from error
         self.cost["requests"] += len(bodies)
         self.cost["bytes"] += sum(map(len, bodies))
         return bodies
 
-    def _gone(self) -> Exception:
-        where = f"{self._root_uri}/{self._shard.path}"
-        if self._shard.path.startswith(f"{COMPACTED}/"):
-            return JobLost(f"{where} was removed by a vacuum during this run; run again: its parts are read instead")
-        if self._shard.path.startswith(f"{TAKEDOWNS.folder}/"):
-            return ContractError(f"{where}: this part of a list of takedowns is missing; {TAKEDOWNS.way_out}")
-        message = (
-            f"{where}: the history of an earlier snapshot is missing; restore it, or remove its stage's manifest "
-            "and refine that snapshot again"
-        )
-        return ContractError(message)
-
     def _require(self, body: bytes, promised: bytes, part: str) -> None:
         actual = hashlib.sha256(body).digest()
-        if actual == promised:
-            return
-        where = f"{self._root_uri}/{self._shard.path}, {part}"
-        if not self._shard.path.startswith(f"{COMPACTED}/"):
-            raise mismatch(where, promised.hex(), actual.hex())
-        prefix = "/".join(self._shard.path.split("/")[:2])
-        message = (
-            f"{where}: SHA-256 is {actual.hex()}, its index promised {promised.hex()}; "
-            f"remove {self._root_uri}/{prefix}: its parts are still there and are read instead"
-        )
-        raise DigestMismatch(message)
+        if actual != promised:
+            message = (
+                f"{self._root_uri}/{self._shard.path}, {part}: SHA-256 is {actual.hex()}, its index promised "
+                f"{promised.hex()}; {self._way_out}"
+            )
+            raise DigestMismatch(message)
+
+    @property
+    def _is_compacted(self) -> bool:
+        return self._shard.path.startswith(f"{COMPACTED}/")
+
+    @property
+    def _way_out(self) -> str:
+        """What to do where the segment is missing, cut or damaged."""
+        if self._is_compacted:
+            prefix = "/".join(self._shard.path.split("/")[:2])
+            return f"remove {self._root_uri}/{prefix}: its parts are still there and are read instead"
+        if self._shard.path.startswith(f"{TAKEDOWNS.folder}/"):
+            return TAKEDOWNS.way_out
+        return "restore it, or remove its stage's manifest and refine that snapshot again"
 
 
 class Segments:
