@@ -238,7 +238,8 @@ def shown(value: object, where: str = "") -> str:
 
 
 def _wrong(where: str, hint: object, value: object) -> RecipeError:
-    message = f"{where} must be {described(hint)}, not {shown(value, where)}{nearest(str(value), _choices(hint))}"
+    meant = nearest(value, _choices(hint)) if isinstance(value, str) else ""
+    message = f"{where} must be {described(hint)}, not {shown(value, where)}{meant}"
     if hint is str and isinstance(value, bool):
         message += "; YAML reads no, off, yes and on without quotes as true or false: quote the word"
     return RecipeError(message)
