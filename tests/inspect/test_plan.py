@@ -217,6 +217,43 @@ def test_tokens_of_a_snapshot_are_estimated_by_the_newest_build(small_root: Smal
     assert published_tokens(small.root, RECIPE) == pytest.approx(tokenized.tokens, abs=2)
 
 
+def test_a_plan_from_the_input_is_that_of_the_tokens_that_it_has(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ((), ("--from", "2", root)):
+        capsys.readouterr()
+        assert main(["plan", "--input", "3 TB", "--json", *words]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["target"] is facts["loader"] is None
+        for at, plan in enumerate(facts["plans"]):
+            assert plan["landed"] == pytest.approx(3e12)
+            same = plan_facts(capsys, "--target-tokens", str(plan["tokens"]), *words)["plans"][at]
+            assert plan == same | {"storage_money": pytest.approx(same["storage_money"] * 14 / 68)}
+    assert main(["plan", "--input", "3TB"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("3 TB of files as they land, refined in 14 days\n\nmeasured")
+    assert [line.split()[0] for line in out.splitlines() if "as stored" in line] == ["tokens", "tokens"]
+
+
+@pytest.mark.parametrize(
+    ("written", "size"), [("3TB", 3e12), ("2.5 gb", 2.5e9), ("1GiB", 2**30), ("3e12", 3e12), ("7kB", 7e3), ("12", 12)]
+)
+def test_a_size_has_a_number_and_a_unit(written: str, size: float, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--input", written, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["input"] == size
+
+
+@pytest.mark.parametrize("wrong", ["", "0", "-3TB", "s3://crawl/2026-11-20", "three TB", "3 parsecs"])
+def test_what_is_no_size_is_refused_and_a_folder_is_led_to_lint(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", f"--input={wrong}"])
+    assert "`refinery lint RECIPE --input URI`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--target-tokens", "1e9"], [*WORDS[:4]], ["--input", "3TB", "--days", "3"]])
+def test_tokens_alone_have_days_and_gpus(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *words]) == 78
+    assert "--target-tokens needs --days and --gpus" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("wrong", [["--days", "0"], ["--gpus", "1.5"], ["--target-tokens", "-1"]])
 def test_a_target_that_makes_no_sense_is_refused(wrong: list[str]) -> None:
     with pytest.raises(SystemExit):

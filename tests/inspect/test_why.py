@@ -205,6 +205,21 @@ def test_it_is_a_command_and_a_call(small_root: SmallRoot, capsys: pytest.Captur
         api.ask("whi", small_root.root, "x")
 
 
+def test_commands_that_take_no_address_or_find_none_lead_here(
+    small_root: SmallRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, unknown = rows(small_root.root, DAYS[1])[0]["url"], "0" * 32
+    assert main(["document", url, small_root.root]) == 78
+    assert "`refinery why` takes the address of a page" in capsys.readouterr().err
+    assert main(["document", unknown, small_root.root]) == 78
+    assert f"`refinery why {unknown} {small_root.root}` looks at every snapshot" in capsys.readouterr().err
+    assert main(["look", "find", small_root.root, "--url", url]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "0 places of 0 documents, 0 tokens",
+        f"no training dataset has it: `refinery why {url} {small_root.root}` says what became of it",
+    ]
+
+
 def verdicts(root: str, what: str) -> list[tuple[str, bool]]:
     """The answer's lines and whether the page is in the dataset, for a curator and for a steward."""
     every = [answer(Params(root, what, role=role)) for role in (Role.CURATOR, Role.STEWARD)]

@@ -1,8 +1,9 @@
 """Walks through the documentation: runs the commands of its outputs over the demo's crawl, in a folder that they know.
 
 The folder is where a reader stands: `.refinery/demo` is what `refinery demo` writes there. A page may name paths of
-another machine: its `/data/refined` is a copy of the demo's root, of which each page has its own, and `/data/crawl` are
-days of a crawl. Runs are on the engine `local`, which gives the same rows as the others.
+another machine: its `/data/refined` is a copy of the demo's root, of which each page has its own, `/data/crawl` are
+days of a crawl, `/data/texts` are texts with copies, and `/data/deduplicated` is a root that the page begins. Runs are
+on the engine `local`, which gives the same rows as the others.
 """
 
 import json
@@ -32,6 +33,7 @@ ENGINES = {"demo", "run"}
 
 ROOT = "/data/refined"
 CRAWL = "/data/crawl"
+TEXTS, DEDUPLICATED = "/data/texts", "/data/deduplicated"
 
 RECIPE_FILES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "stricter.yaml": {"filter_quality": {"gopher_quality": {"min_doc_words": 200}}},
@@ -54,7 +56,8 @@ class Walk:
     def places(self) -> Mapping[str, Path]:
         """Where the paths of another machine are here."""
         own = self.folder / "pages" / self.page.removesuffix(".md")
-        return {ROOT: own / "refined", CRAWL: self.folder / "crawl"}
+        roots = {ROOT: own / "refined", DEDUPLICATED: own / "deduplicated"}
+        return roots | {CRAWL: self.folder / "crawl", TEXTS: self.folder / "texts"}
 
     def printed(self, commands: Sequence[str]) -> str:
         """Run commands in order; return what the last one prints, with the paths that a reader has."""
@@ -79,6 +82,8 @@ class Walk:
         if CRAWL in text and not crawl.exists():
             shutil.copytree(demo / "crawl", crawl)
             _write_short_day(crawl / SHORT_DAY)
+        if TEXTS in text and not self.places[TEXTS].exists():
+            _write_texts(self.places[TEXTS])
         for name, changes in RECIPE_FILES.items():
             if name in text:
                 _write_recipe(self.folder / name, changes)
@@ -124,4 +129,13 @@ def _write_short_day(folder: Path) -> None:
     folder.mkdir()
     texts = [" ".join([f"Page {number} has a text."] * (20 if number % 10 == 0 else 1)) for number in range(60)]
     lines = [json.dumps({"url": f"https://example.org/{at}", "text": text}) + "\n" for at, text in enumerate(texts)]
+    (folder / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def _write_texts(folder: Path) -> None:
+    """Write eight texts, the first two of them again as they are, and the next two again with a word more."""
+    folder.mkdir()
+    texts = [" ".join(f"word{number}of{text}" for number in range(60)) for text in range(8)]
+    texts += [*texts[:2], *(f"{text} differs" for text in texts[2:4])]
+    lines = [json.dumps({"id": f"row-{at:02}", "text": text}) + "\n" for at, text in enumerate(texts)]
     (folder / "a.jsonl").write_text("".join(lines), encoding="utf-8")

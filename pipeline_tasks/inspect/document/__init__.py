@@ -158,7 +158,11 @@ def document(root: str, version: Version, wanted: str, most_bytes: int = 0, file
     buckets one shard of a stage, and those of the landed `file`, if it is known; then the shards of the files of what
     is found; then the others, the smallest first.
     """
-    [(_, name)] = valid_entries([(DOC, wanted)])
+    try:
+        [(_, name)] = valid_entries([(DOC, wanted)])
+    except RecipeError as error:
+        message = f"{error}; `refinery why` takes the address of a page, or words of it, and finds the document"
+        raise RecipeError(message) from error
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset, whose documents are decided on in their own snapshots"
         raise RecipeError(message)
@@ -308,8 +312,7 @@ def _not_found(root: str, version: Version, wanted: str, search: _Search) -> str
         )
     return (
         f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has no document {wanted}; "
-        "`refinery look find` says in which published tokens it is, and `refinery look duplicates` looks at every "
-        "snapshot"
+        f"`refinery why {wanted} {root}` looks at every snapshot, and at what was rejected"
     )
 
 

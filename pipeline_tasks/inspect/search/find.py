@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
@@ -94,8 +95,16 @@ def answer(options: argparse.Namespace) -> int:
         return _answer_phrases(options, phrases or [""])
     found = list(find(options.root, current_versions(options.root, options.recipe), entries))
     looked(options, len(found), [use.id for use in found])
-    print_result(options, [asdict(use) for use in found], use_lines(found))
+    lines = [*use_lines(found), *_why_lines(options.root, entries, found)]
+    print_result(options, [asdict(use) for use in found], lines)
     return 0
+
+
+def _why_lines(root: str, entries: Sequence[Entry], found: Sequence[Use]) -> Iterator[str]:
+    """Yield what says why no dataset has a page, as `find` looks at datasets alone."""
+    asked = next((value for kind, value in entries if kind != SITE), "")
+    if asked and not found:
+        yield f"no training dataset has it: `refinery why {shlex.quote(asked)} {root}` says what became of it"
 
 
 def _answer_phrases(options: argparse.Namespace, phrases: Sequence[str]) -> int:

@@ -1,11 +1,13 @@
-"""Plans a training run from its tokens: bytes to crawl, cores, hours, storage, money, and the rate of the loader."""
+"""Plans a training run from its tokens, or a refinery from its input: bytes, cores, hours, storage, money, tokens."""
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.run.sizes import in_bytes
@@ -37,6 +39,7 @@ FINEWEB_SOURCE = "FineWeb (arXiv 2406.17557) has 15e12 tokens of 96 crawls; a cr
 FINEWEB_CONTENT_PER_TOKEN = 96 * 433e12 / 15e12
 """Bytes of content per token: 96 crawls for 15e12 tokens, each of the 394 TiB that December 2024 has."""
 
+_SIZE = re.compile(r"(?i)(\d+(?:\.\d+)?(?:e\d+)?) ?([kmgtp]?)(i?)b?")
 
 WHOLE = 100
 """From here on a number is shown without a fraction."""
@@ -44,21 +47,29 @@ WHOLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a training run asks for, on each basis; with a version, what was foretold of it and what it took."""
+    """What a training run asks for, on each basis; with a version, what was foretold of it and what it took.
+
+    If `landed` bytes were given and no tokens, `target` has none, and neither days nor GPUs, and there is no loader.
+    """
 
     target: Target
+    landed: float
     prices: Prices
-    loader: LoaderRate
+    loader: LoaderRate | None
     demands: tuple[Demand, ...]
     cost: VersionCost | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the target, the version to plan from, and the prices."""
+    """Add the target or the input, the version to plan from, and the prices."""
     some = number(float, 1e-9)
-    parser.add_argument("--target-tokens", type=number(float, 1), required=True, metavar="N", help="such as 14.8e12")
-    parser.add_argument("--days", type=some, required=True, metavar="D", help="days of training")
-    parser.add_argument("--gpus", type=number(int, 1), required=True, metavar="N", help="GPUs that read the tokens")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--target-tokens", type=number(float, 1), default=0, metavar="N", help="such as 14.8e12")
+    given.add_argument("--input", type=_size, default=0, metavar="SIZE", help="of files that land, such as 3TB")
+    parser.add_argument("--days", type=some, default=0, metavar="D", help="days of training, with --target-tokens")
+    parser.add_argument(
+        "--gpus", type=number(int, 1), default=0, metavar="N", help="GPUs that read the tokens, with --target-tokens"
+    )
     parser.add_argument(
         "--version",
         "--from",
@@ -89,6 +100,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def _size(text: str) -> float:
+    """Read bytes from a number and a unit, of SI or of powers of two."""
+    written = _SIZE.fullmatch(text.strip())
+    if not (written and float(written[1])):
+        message = f"{text!r} is no size, such as 3TB; of a folder, `refinery lint RECIPE --input URI` says what it asks"
+        raise argparse.ArgumentTypeError(message)
+    return float(written[1]) * (1024 if written[3] else 1000) ** " kmgtp".index(written[2].lower() or " ")
+
+
 def answer(options: argparse.Namespace) -> int:
     """Print the plan."""
     plan = plan_of(options)
@@ -97,7 +117,10 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
-    """Return the plan that the options ask for."""
+    """Return the plan that the options ask for; RecipeError unless tokens, and they alone, have days and GPUs."""
+    if bool(options.days) != bool(options.target_tokens) or bool(options.gpus) != bool(options.target_tokens):
+        message = "--target-tokens needs --days and --gpus of the training; --input is planned without them"
+        raise RecipeError(message)
     cost, stored = None, 0
     if options.from_version:
         require_root(options.root)
@@ -112,8 +135,11 @@ def plan_of(options: argparse.Namespace) -> Plan:
     )
     prices = Prices(options.core_hour_price, options.gb_month_price)
     bases = (version_basis(cost),) if cost else (measured_basis(), published_basis())
-    demands = tuple(demand_of(basis, target, prices) for basis in bases)
-    return Plan(target, prices, loader_rate(target), demands, cost)
+    tokens = (options.target_tokens or options.input / basis.landed_per_token for basis in bases)
+    targets = (replace(target, tokens=each) for each in tokens)
+    demands = tuple(map(demand_of, bases, targets, [prices] * len(bases)))
+    loader = loader_rate(target) if target.tokens else None
+    return Plan(target, options.input, prices, loader, demands, cost)
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------
@@ -121,12 +147,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """Return the plan as plain JSON values."""
+    references = [{"content": plan.target.tokens * FINEWEB_CONTENT_PER_TOKEN, "source": FINEWEB_SOURCE}]
     return {
-        "target": asdict(plan.target),
+        "target": asdict(plan.target) if plan.loader else None,
+        "input": plan.landed or None,
         "prices": {**asdict(plan.prices), "sources": list(_price_sources(plan.prices))},
-        "loader": asdict(plan.loader),
+        "loader": plan.loader and asdict(plan.loader),
         "plans": [asdict(demand) | {"kept": total_kept(demand.stages)} for demand in plan.demands],
-        "references": [{"content": plan.target.tokens * FINEWEB_CONTENT_PER_TOKEN, "source": FINEWEB_SOURCE}],
+        "references": references if plan.loader else [],
         "forecast": plan.cost and _forecast_facts(plan.cost),
     }
 
@@ -169,14 +197,17 @@ def _price_sources(prices: Prices) -> Iterator[str]:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """Yield the plan for a person."""
     target = plan.target
-    yield f"{target.tokens:,.0f} tokens in {counted(target.days, 'day')} on {counted(target.gpus, 'GPU')}"
-    yield ""
-    yield from _loader_lines(plan.loader, target)
+    if plan.loader:
+        yield f"{target.tokens:,.0f} tokens in {counted(target.days, 'day')} on {counted(target.gpus, 'GPU')}"
+        yield ""
+        yield from _loader_lines(plan.loader, target)
+    else:
+        yield f"{in_bytes(plan.landed)} of files as they land, refined in {counted(target.refine_days, 'day')}"
     for demand in plan.demands:
         yield ""
         yield from _demand_lines(demand, target)
     yield ""
-    if plan.cost is None:
+    if plan.cost is None and plan.loader:
         yield f"compare    {in_bytes(target.tokens * FINEWEB_CONTENT_PER_TOKEN)} of content: {FINEWEB_SOURCE}"
     yield from (f"price      {source}" for source in _price_sources(plan.prices))
     if plan.cost:
@@ -197,6 +228,9 @@ def _demand_lines(demand: Demand, target: Target) -> Iterator[str]:
     yield f"{demand.basis}: {demand.source}"
     kept = f"{total_kept(demand.stages):.3g} of all {demand.shares_of} stay"
     yield f"  crawl    {in_bytes(demand.landed)} as landed{content}; {kept}"
+    if not target.tokens:
+        tokens, stored = float(f"{demand.tokens:.3g}"), in_bytes(demand.tokens * target.token_bytes)
+        yield f"  tokens   {tokens:,.0f}: {stored} as stored"
     yield (
         f"  compute  {demand.core_hours:,.0f} core-hours: {demand.cores:,} cores for {target.refine_days:g} days, "
         f"${demand.core_money:,.0f}"

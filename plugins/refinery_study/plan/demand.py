@@ -91,6 +91,7 @@ class Demand:
 
     basis: str
     source: str
+    tokens: float
     landed: float
     content: float
     core_hours: float
@@ -123,6 +124,7 @@ def demand_of(basis: Basis, target: Target, prices: Prices) -> Demand:
     return Demand(
         basis=basis.name,
         source=basis.source,
+        tokens=target.tokens,
         landed=landed,
         content=landed * basis.content,
         core_hours=core_hours,
