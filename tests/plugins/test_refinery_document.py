@@ -183,15 +183,20 @@ def test_who_may_not_read_texts_sees_nothing_and_who_may_is_logged(
 def test_what_is_not_there_is_said(visitor: Any) -> None:
     form = visitor.get("/document/tiny/2026-11-19")
     assert (form.status_code, 'name="doc"' in form.text, "<table" in form.text) == (200, True, False)
-    for doc, message in (("0" * 32, "has no document"), ("12", "has to be the id of a document")):
-        page = shown(visitor, doc)
-        assert (page.status_code, message in html.unescape(page.text), f'value="{doc}"' in page.text) == (
-            404,
-            True,
-            True,
-        )
+    page = shown(visitor, "0" * 32)
+    assert (page.status_code, "has no document" in page.text, f'value="{"0" * 32}"' in page.text) == (404, True, True)
     for path in ("/document/tiny/2031-01-01", "/document/nothing/2026-11-19"):
         assert (visitor.get(path).status_code, "<h1>Not found</h1>" in visitor.get(path).text) == (404, True)
+
+
+def test_the_field_takes_an_address_words_and_the_first_digits_of_an_id(visitor: Any, root: Path) -> None:
+    """Who has found a page in a browser has its address, and no id."""
+    doc = id_of(root, "filter_quality", "rejects", "/short")
+    for what in ("https://a.example.org/short", "a.example.org/short", "the last ferry of the day", doc[:12]):
+        led = visitor.get("/document/tiny/2026-11-19", params={"doc": what}, follow_redirects=False)
+        address = led.headers["location"].removeprefix("/refinery")
+        assert (led.status_code, address.split("?")[0]) == (303, "/ask/why")
+        assert doc in visitor.get(address).text, what
 
 
 def test_a_page_reads_so_many_bytes_and_says_what_it_did_not_read(

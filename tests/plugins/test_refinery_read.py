@@ -7,10 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from refinery_study.read.answers import READINGS, answers
 from refinery_study.read.beside import LandedPage, cut_pieces, landed_page
-from refinery_study.read.sample import Choice, sample
+from refinery_study.read.sample import Choice, draw, read_drawn, sample
 
 from pipeline_tasks.publish.logs import version_log
 from tests.archives import http, response, zipped
@@ -70,6 +71,23 @@ def document_of(root: Path, url: str) -> Any:
 
 def field(page: str, name: str) -> str:
     return html.unescape(re.findall(f'name="{name}" value="([^"]*)"', page)[0])
+
+
+def test_a_sample_is_drawn_without_reading_a_text(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page draws among half a million rows; texts are read of the one that it shows."""
+    read, read_group = set[str](), pq.ParquetFile.read_row_group
+
+    def noted(file: pq.ParquetFile, group: int, columns: list[str], **how: Any) -> Any:
+        read.update(columns)
+        return read_group(file, group, columns, **how)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    drawn = draw(str(root), version(root), Choice())
+    assert (len(drawn), {"id", "reason"} <= read) == (3, True)
+    assert [name for name in read if name.endswith("text") or name.startswith(("signals", "blocks"))] == []
+    [document] = read_drawn(str(root), version(root), drawn[:1])
+    assert (document.id, "text" in read) == (drawn[0].id, True)
+    assert [name for name in read if name.startswith(("signals", "blocks"))] == []
 
 
 def answer(visitor: Any, page: str, verdict: str, why: str = "", **other: str) -> Any:

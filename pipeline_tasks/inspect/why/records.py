@@ -15,7 +15,7 @@ from pipeline_tasks.cards import is_stage
 from pipeline_tasks.inspect.document import KEPT, PARTS, in_buckets
 from pipeline_tasks.inspect.evidence import evidence_text
 from pipeline_tasks.inspect.unpublished import readable_runs
-from pipeline_tasks.inspect.why.sought import WHOLE, Sought
+from pipeline_tasks.inspect.why.sought import Sought
 from pipeline_tasks.ledger import recorded_recipes
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
@@ -175,7 +175,7 @@ def _kept(manifests: Mapping[str, Manifest], wanted: Sought) -> Iterator[Place]:
         return
     stage, manifest = [*manifests.items()][-1]
     shards: Sequence[Shard] = manifest.shards
-    if wanted.kind == "document" and len(wanted.value) == WHOLE and stage in in_buckets(manifests):
+    if wanted.is_whole_id and stage in in_buckets(manifests):
         shards = [shards[int(bucket_of(pa.array([wanted.value]), len(shards))[0])]]
     yield from (Place(stage, KEPT, shard) for shard in shards)
 

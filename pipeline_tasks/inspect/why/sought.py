@@ -51,7 +51,12 @@ class Sought:
             scheme, _, rest = self.value.partition("://")
             other = rest.removeprefix(WWW) if rest.startswith(WWW) else f"{WWW}{rest}"
             return [(URL, self.value), (URL, f"{scheme}://{other}")]
-        return [(DOC, self.value)] if self.kind == "document" and len(self.value) == WHOLE else []
+        return [(DOC, self.value)] if self.is_whole_id else []
+
+    @property
+    def is_whole_id(self) -> bool:
+        """Whether it is the id of one document, with all its digits."""
+        return self.kind == "document" and len(self.value) == WHOLE
 
     @cached_property
     def is_wanted(self) -> Callable[[Any], Any]:

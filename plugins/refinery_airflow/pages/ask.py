@@ -216,6 +216,11 @@ def _is_build(root: str, recipe: str) -> bool:
     return version_log.is_build(root, recipe)
 
 
+def why_page(what: str) -> str:
+    """Return the page with the story of an address, of an id or of words."""
+    return f"{base()}/ask/why?{urlencode({'what': what})}"
+
+
 def address_of(column: Column, row: Row) -> str:
     """Return the page that a value of a row leads to: a manifest, a document, a version, or the story of an address."""
     value, recipe = str(row[column.key]), str(row.get("recipe") or "")
@@ -224,7 +229,7 @@ def address_of(column: Column, row: Row) -> str:
     if column.kind == "path":
         return f"{base()}/manifest/{quote(value)}"
     if column.kind == "url":
-        return f"{base()}/ask/why?{urlencode({'what': value})}"
+        return why_page(value)
     if not recipe or row.get("version", "") is None:  # of no version
         return ""
     if column.kind == "id" and len(value) == ID:

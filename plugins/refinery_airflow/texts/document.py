@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
 
 from pipeline_tasks.ask.question import Role
 from pipeline_tasks.cards import known_card
@@ -30,13 +31,15 @@ from pipeline_tasks.inspect.document.trace import landed_header
 from pipeline_tasks.inspect.evidence import evidence_of
 from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.places import Place, placed
+from pipeline_tasks.inspect.why.sought import sought
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.urls.takedown import DOC
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import curator, may_see
-from refinery_airflow.pages.fields import NOT_FOUND, Term
+from refinery_airflow.pages.ask import why_page
+from refinery_airflow.pages.fields import NOT_FOUND, SEE_OTHER, Term
 from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.run import root
 
@@ -272,8 +275,11 @@ def document_page(
     Curators see documents that were kept, without what was found or cut in them and without their duplicates.
 
     A page that leads here may name the landed `file` of a record of it, so that the shards of that are read first.
+    What is no whole id (an address, words, the first digits of an id) leads to its story over all snapshots.
     """
     version = version_log.current(root(), recipe, snapshot)
+    if doc.strip() and not sought(doc).is_whole_id:
+        return RedirectResponse(why_page(doc.strip()), SEE_OTHER)
     sees_all = may_see(request, user, Role.STEWARD)
     page = explored(root(), version, doc.strip(), file, sees_all=sees_all)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}

@@ -19,6 +19,7 @@ from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 PLACE = ("id", "file", "offset")
+DRAWN_BY = (*PLACE, "chars", "language", "reason")
 COLUMNS = (*PLACE, "url", "title", "language", "text", "reason", "evidence")
 
 
@@ -152,9 +153,8 @@ def _drawn(root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choi
 def _places(root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice) -> Iterator[Drawn]:
     for stage, shards in parts:
         for shard in shards:
-            for batch in read_shards(root, [shard]):
-                known = [name for name in (*PLACE, "chars", "language", "reason") if name in batch.schema.names]
-                for row in batch.select(known).to_pylist():
+            for batch in read_shards(root, [shard], DRAWN_BY):
+                for row in batch.to_pylist():
                     if row["chars"] and _is_chosen(row, choice):
                         yield Drawn(stage, shard, *(row[name] for name in PLACE))
 
@@ -170,8 +170,7 @@ def _rank(seed: int, *place: object) -> bytes:
 
 
 def _documents(root: str, stage: str, shard: Shard, wanted: Collection[tuple[Any, ...]]) -> Iterator[Sampled]:
-    for batch in read_shards(root, [shard]):
-        some = batch.select([name for name in COLUMNS if name in batch.schema.names])
+    for some in read_shards(root, [shard], COLUMNS):
         places = zip(*(some.column(name).to_pylist() for name in PLACE), strict=True)
         rows = [at for at, place in enumerate(places) if place in wanted]
         for row in some.take(pa.array(rows, pa.int64())).to_pylist():

@@ -31,6 +31,15 @@ addEventListener("storage", applyTheme);
 systemIsDark.addEventListener("change", applyTheme);
 document.addEventListener("click", followOutside);
 
+/* --- Waiting: a page that was asked for and is still being made shows nothing in Airflow's frame --- */
+
+function sayWaiting(text) {
+  document.querySelector(".waits").textContent = text;
+}
+
+addEventListener("beforeunload", () => sayWaiting("The next page is being made ..."));
+addEventListener("pageshow", () => sayWaiting("")); // also where the browser goes back to this page as it was left
+
 /* --- Plots: Vega-Lite specs in `data-spec`, drawn in the theme's colors --- */
 
 /* A color of the stylesheet as the browser computes it in this theme; other values as they are. */
