@@ -36,7 +36,14 @@ from tests.documents import documents as table_of
 from tests.gate.samples import SUITES, bad, healthy, judged, kept, numbers, stored
 from tests.refining import commit_parent, refined, rows
 
-SORTED_BY_ID = ("dedup_exact", "cut_templates", "dedup_minhash", "dedup_semantic", "dedup_paragraphs")
+SORTED_BY_ID = (
+    "dedup_exact",
+    "cut_templates",
+    "dedup_minhash",
+    "dedup_semantic",
+    "dedup_paragraphs",
+    "dedup_substrings",
+)
 
 LOOKED_UP = {(EVERY, "duplicate_records"), *((stage, "duplicate_ids") for stage in SORTED_BY_ID)}
 """What stored rows say; broken by real rows in `test_rows_counted_twice_are_refused`."""
