@@ -15,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import reference_of
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
@@ -117,7 +118,7 @@ def snapshot_costs(folder: Path, snapshot: str, recipe: Recipe, buckets: int) ->
 
 
 def _has_buckets(stage: str) -> bool:
-    return stage in ("dedup_url", "dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs", "shuffle")
+    return "buckets" in {field.name for field in fields(stage_card(stage).params)}
 
 
 def _refined(folder: Path, root: str, request: Mapping[str, Any]) -> tuple[Spent, str]:

@@ -62,6 +62,7 @@ def params(folder: Path) -> dict[str, dict[str, Any]]:
             "c4_badwords": {"bad_words": {"en": words}},
             "seeds": {"toxic_words": words},
         },
+        "dedup_substrings": {"action": "cut"},
         "filter_toxicity": {"action": "redact"},
         "decontaminate": {"benchmarks": {"b": str(folder / "benchmark.jsonl")}},
         "embed": {"model": model},

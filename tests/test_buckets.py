@@ -118,7 +118,8 @@ def split(table: pa.Table, count: int) -> Sequence[pa.Table]:
 def test_documents_of_any_other_stage_are_grouped(stage: str, count: int, tmp_path: Path) -> None:
     """Eight shards were taken for eight buckets, whoever had written them: their documents were refused."""
     table = documents(texts(), **columns(len(texts()))).sort_by([("url", "descending")])
-    params: dict[str, Any] = {} if stage != "dedup_paragraphs" else {"min_chars": 20, "min_left": 20}
+    short = {"min_chars": 20, "min_left": 20}
+    params = {"dedup_paragraphs": short, "dedup_substrings": {**short, "action": "cut"}}.get(stage, {})
     given_ = refining.commit_parent(tmp_path, split(table, count))
     exact, _ = refining.refined(tmp_path, "dedup_exact", given_, {})
     for before in (given_, refining.refined(tmp_path, "scrub_pii", given_, {})[0]):

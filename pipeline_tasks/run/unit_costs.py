@@ -12,7 +12,8 @@ pages a second for 274). Those of `select` and `takedown` are from a build of th
 conditions. That of `check_rights` is 6 % of what `extract` took in a run beside it; looking robots.txt files up took
 0.8 ms a host. That of `embed` is that of an encoder of 22 million parameters on a CPU: static embeddings take a
 hundredth of it. Those of `dedup_semantic` and `topics` are from a run of 48 documents. That of `filter_toxicity`
-follows from 36 MB of text a second, as its loops were measured, and not from a run.
+follows from 36 MB of text a second, as its loops were measured, and not from a run; that of `dedup_substrings` from
+0.16 s for a megabyte of text (`benchmarks/substrings.py`), and as much again for a second pass, its files and spans.
 """
 
 from collections.abc import Mapping

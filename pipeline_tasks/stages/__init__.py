@@ -15,6 +15,7 @@ NAMES = (
     "cut_templates",
     "dedup_minhash",
     "dedup_paragraphs",
+    "dedup_substrings",
     "score_quality",
     "filter_toxicity",
     "scrub_pii",

@@ -87,6 +87,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "cut_templates": numbers(chars=[900] * 120, template_chars=[0, 60] * 60, seams=[0, 0, 1] * 40),
     "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
     "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60, seams=[0, 0, 1] * 40),
+    "dedup_substrings": numbers(chars=[900] * 120, substring_chars=[0, 300] * 60, seams=[0, 0, 1] * 40),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
     "filter_toxicity": numbers(
         toxic_hits=[0, 0, 0, 1] * 30,
@@ -149,6 +150,7 @@ KEPT = {
     "dedup_minhash": 0.8,
     "dedup_semantic": 0.9,
     "dedup_paragraphs": 0.98,
+    "dedup_substrings": 0.98,
     "score_quality": 0.5,
 }
 
@@ -304,6 +306,11 @@ def bad_paragraphs(good: Manifest) -> Bad:
     yield wiped(good), None
 
 
+def bad_substrings(good: Manifest) -> Bad:
+    yield from bad_paragraphs(good)
+    yield profiled(good, substring_chars=[700, 1000] * 60), None
+
+
 def bad_near_copies(good: Manifest) -> Bad:
     yield merged_into_one(good), None
     yield profiled(kept(good, 0.01), unsettled_bands=[3] * 10), None
@@ -423,6 +430,7 @@ PLANTED = {
     "dedup_minhash": bad_near_copies,
     "cut_templates": bad_templates,
     "dedup_paragraphs": bad_paragraphs,
+    "dedup_substrings": bad_substrings,
     "score_quality": bad_score,
     "filter_toxicity": bad_toxicity,
     "scrub_pii": bad_pii,

@@ -69,6 +69,7 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "dedup_minhash": merged_into_one,
     "cut_templates": tenth_kept,
     "dedup_paragraphs": tenth_kept,
+    "dedup_substrings": tenth_kept,
     "score_quality": none_kept,
     "filter_toxicity": tenth_kept,
     "scrub_pii": half_kept,
