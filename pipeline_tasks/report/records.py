@@ -8,10 +8,12 @@ from itertools import chain, dropwhile, islice
 from typing import Any
 
 from pipeline_tasks.cards import adds, copies_of, of_stage, refines
+from pipeline_tasks.counted import counted
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.superseded import near_manifests, superseded_by
 from pipeline_tasks.report.contents import Contents, profile_of
 from pipeline_tasks.report.html import Child, Html, count, join, section, shown, table, tag
+from pipeline_tasks.report.survivors import survivors, tallies
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
@@ -23,6 +25,9 @@ REJECTS_SHOWN = 3
 
 LISTED = 50
 """Quarantined records, or hits of evaluation sets, that a section lists."""
+
+AUDITED = 200
+"""Pairs of near duplicates that are compared."""
 
 SIMILARITIES = ("jaccard", "containment", "cosine")
 
@@ -50,6 +55,24 @@ def _document(id_: str, snapshot: str) -> Html:
     """Return a document's shortened id and its snapshot."""
     name = tag("span", tag("code", id_[:12]), css="word")
     return join((name, tag("div", shown(snapshot, 30), css="dim word")))
+
+
+def audit_of_survivors(contents: Contents) -> Iterator[Html]:
+    """Show what removed near duplicates had more of than the documents that are kept in their place."""
+    pairs = survivors(contents.root, contents.recipe, near_manifests(contents.manifests), AUDITED)
+    if not pairs:
+        return
+    rows = [
+        (of.kind, *map(count, (of.compared, of.loser, of.winner, of.compared - of.loser - of.winner)))
+        for of in tallies(pairs)
+    ]
+    lead = (
+        f"{counted(len(pairs), 'near duplicate')} and what is kept in their place, chosen by a hash: which of the two "
+        "has more characters, more lines that end as sentences do, the later date and the higher score. "
+        "`refinery read --pairs` shows such pairs side by side."
+    )
+    head = ("kind", "pairs", "the removed one has more", "the kept one has more", "alike")
+    yield section("Audit of survivors", lead, table(head, rows, numeric=(1, 2, 3, 4)))
 
 
 def superseded(contents: Contents) -> Iterator[Html]:

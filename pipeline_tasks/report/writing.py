@@ -25,6 +25,7 @@ SECTIONS: tuple[Section, ...] = (
     numbers.tokens,
     records.near_duplicates,
     records.superseded,
+    records.audit_of_survivors,
     numbers.personal_data,
     records.evaluation_sets,
     numbers.cost,

@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import xxhash
 
 from pipeline_tasks.cards import is_by_id
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.run.tasks.sorted_runs import Rows, in_order, whole_numbers
 from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_stream
 from pipeline_tasks.stage import Shard, Shards
@@ -54,6 +55,14 @@ def scatter_inputs(shards: Shards, buckets: int) -> list[Shards]:
         taken[-1].append(shard)
         weight += shard.weight
     return [tuple(some) for some in taken]
+
+
+def shards_with(manifest: Manifest, ids: Collection[str] | None) -> Shards:
+    """Return the kept shards that can have `ids` (None: any): of stages with buckets by id it is the shard's number."""
+    if ids is None or not is_by_id(manifest.stage):
+        return manifest.shards
+    numbers = bucket_of(pa.array(sorted(ids), pa.string()), len(manifest.shards))
+    return tuple(manifest.shards[number] for number in sorted(set(numbers.tolist())))
 
 
 def bucket_of(values: pa.Array, buckets: int) -> Rows:

@@ -494,9 +494,7 @@ def _codes(labels: Iterable[str]) -> frozenset[str]:
 
 
 def remarks(params: Params) -> Iterator[str]:
-    """Yield that the params keep every language, or every text however uncertain its language is."""
-    if not params.keep:
-        yield "`keep` is empty, so every language is kept; name the languages that are wanted"
+    """Yield that the params keep every text, however uncertain its language is."""
     if not params.threshold and params.packs == "none" and not any(params.thresholds.values()):
         yield "`threshold` is 0, so no text is rejected for an uncertain language; FineWeb has 0.65"
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.filters import Computed, Filter, Floats, brought_parts, fails, load_filters, packs, require_loaded
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.nearest import near
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
 
 if TYPE_CHECKING:
@@ -370,6 +371,45 @@ def canceled(params: Params) -> Iterator[Canceled]:
         yield Canceled("packs", "it has no bound and no stop words of a profile that is named", "write `packs: none`")
 
 
+def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return the languages of the kept rows whose stop words nobody counts: that rule passes their texts."""
+    rows: Mapping[str, int] = profiles.get("language", {}).get("bins", {})
+    named = (f"{code} ({counted(rows[code], 'document')})" for code in languages_without_stop_words(params, rows))
+    return _no_stop_words(named)
+
+
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there are no stop words of some of these languages."""
+    return _no_stop_words(languages_without_stop_words(params, languages))
+
+
+def _no_stop_words(named: Iterable[str]) -> tuple[Idle, ...]:
+    unknown = ", ".join(named)
+    return (Idle(f"no stop words of {unknown}", "list them in `packs`, or leave it"),) if unknown else ()
+
+
+def languages_without_stop_words(params: Params, languages: Iterable[str]) -> list[str]:
+    """Return the languages for which every rule on stop words is skipped, by packs that list those of some languages.
+
+    None by `builtin`, whose rule is of English alone, and by packs that cannot be read, which are a fault.
+    """
+    try:
+        loaded = packs.load(params.packs, FILTERS)
+    except (OSError, RefineryError):
+        return []
+    if not any(pack.stop_words for pack in loaded.values()):
+        return []
+    codes = sorted(languages)
+    columns = packs.bound_columns(pa.array(codes, pa.string()), loaded)
+    skipped = [
+        np.isnan(bounds[[rule.signal == card.stop_words.signal for rule in card.rules]][:, columns]).all(axis=0)
+        for card, _, bounds in resolve_profiles(params, loaded)
+        if card.stop_words
+    ]
+    is_idle = np.all(skipped, axis=0).tolist() if skipped else [False] * len(codes)
+    return [code for code, idle_ in zip(codes, is_idle, strict=True) if idle_]
+
+
 WORDED = frozenset({"fineweb", "gopher_quality", "gopher_repetition"})
 """Profiles that count words by the param `words`; with `spacy`, c4 counts sentences by it, too."""
 
@@ -424,6 +464,8 @@ STAGE = Stage(
     title="Judge the quality of texts by published heuristics",
     removes="unfit",
     canceled=canceled,
+    idle=idle,
+    unread=unread,
     remarks=remarks,
     empty=f"the rules of FineWeb ({', '.join(FINEWEB)}), made for English prose: they reject code and lists; name "
     f"`profiles` (of {', '.join(FILTERS)}) and `packs` ({', '.join((*packs.SETS, packs.NONE))}), as recipe web does",

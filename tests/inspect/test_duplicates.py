@@ -2,17 +2,22 @@
 
 import json
 import random
+import re
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.read.pairs import drawn_pairs
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.duplicates import Cluster, duplicates, text_of
 from pipeline_tasks.inspect.document.word_differences import changes, side_by_side
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.report.survivors import Document, Pair, Tally, tallies
 from pipeline_tasks.text.page.identity import identity
 from tests.chain import reply
 from tests.scorers.networks import static_folder
@@ -132,6 +137,66 @@ def test_the_command_shows_the_difference(root: str, capsys: pytest.CaptureFixtu
     assert "... and 2 more (--limit)" in output
     assert main(["look", "duplicates", identity(LONGER), root, "--json"]) == 0
     assert {member["became"] for member in json.loads(capsys.readouterr().out)["members"]} == set(WHOLE.values())
+
+
+@pytest.fixture(scope="module")
+def third_day(root: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The root after a day with a shorter copy, of one whole sentence, which loses to the second day's page."""
+    place = tmp_path_factory.mktemp("third")
+    shutil.copytree(root, place / "root")
+    (place / "2026-11-21").mkdir()
+    line = {"text": SENTENCE, "url": "https://example.org/again", "date": "2026-11-21T00:00:00Z"}
+    (place / "2026-11-21/pages.jsonl").write_text(json.dumps(line))
+    publish(str(place / "root"), place / "2026-11-21")
+    return str(place / "root")
+
+
+SENTENCE = f"{' '.join(BASE[6:])} (ends.)"
+AUDITED = {
+    "2026-11-19": (COPY, STORY, {"length": 0, "whole sentences": 0, "date": 1}),
+    "2026-11-20": (STORY, LONGER, {"length": 0, "whole sentences": 0, "date": -1}),
+    "2026-11-21": (SENTENCE, LONGER, {"length": -1, "whole sentences": 1, "date": 1}),
+}
+"""By day: what lost, what is kept in its place, and of which of the two has more; the second day superseded a page."""
+
+
+@pytest.mark.parametrize("day", AUDITED)
+def test_an_audit_of_survivors_says_what_the_losers_had_more(
+    third_day: str, day: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loser, winner, more = AUDITED[day]
+    version = version_log.current(third_day, RECIPE, day)
+    [pair] = drawn_pairs(third_day, version, 9, 1)
+    assert (pair.loser.text, pair.winner.text, pair.more()) == (loser, winner, more)
+    assert pair.superseded == (day == "2026-11-20")
+    report = next(Path(third_day, file.path).read_text() for file in version.files if "/report-" in file.path)
+    table = report.partition("Audit of survivors")[2].partition("</table>")[0]
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", table)
+    assert cells == [str(c) for kind, n in more.items() for c in (kind, 1, int(n > 0), int(n < 0), int(n == 0))]
+    assert main(["read", third_day, "--recipe", RECIPE, "--snapshot", day, "--pairs", "9"]) == 0
+    shown = capsys.readouterr().out
+    assert "removed" in shown.splitlines()[2] or pair.superseded
+    assert f"{identity(loser)[:12]} of {pair.loser.snapshot}" in shown
+    assert "known of no pair" in shown
+
+
+def test_pairs_whose_texts_are_gone_are_left_out(third_day: str) -> None:
+    version = version_log.current(third_day, RECIPE, "2026-11-21")
+    assert len(drawn_pairs(third_day, version, 1, 7)) == 1
+    version_log.retract(third_day, RECIPE, "2026-11-20")
+    assert drawn_pairs(third_day, version, 9, 1) == []
+
+
+def test_a_pair_compares_scores_where_both_have_one() -> None:
+    of = Document("a", "s", "", "en", "", "A line.\nAnother one", 0.5)
+    better = replace(of, score=0.6, text='"A line."\nAnother one!')
+    pair = Pair("dedup_minhash", better, of, "a", 0.9, superseded=False)
+    assert pair.more() == {"length": 1, "whole sentences": 1, "score": 1}
+    assert tallies([pair, replace(pair, loser=replace(of, score=None))]) == [
+        Tally("length", 2, 1, 0),
+        Tally("whole sentences", 2, 1, 0),
+        Tally("score", 1, 1, 0),
+    ]
 
 
 def test_an_unknown_id_is_refused_with_the_known_snapshots(root: str) -> None:

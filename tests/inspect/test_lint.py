@@ -52,8 +52,14 @@ def test_our_own_recipes_are_sound(name: str) -> None:
 
 def test_the_default_recipe_says_what_of_it_is_idle() -> None:
     idle = [finding for finding in every_finding("web") if finding.message.startswith("idle: ")]
-    assert [finding.where for finding in idle] == ["filter_url", "score_quality", "decontaminate", "score_quality"]
-    assert "ar, hi, ko" in idle[-1].message
+    assert [finding.where for finding in idle] == ["filter_url", "score_quality", "decontaminate"]
+
+
+def test_languages_that_a_stage_has_nothing_for_are_said_of_a_recipe_that_names_them(tmp_path: Path) -> None:
+    stages = UP_TO_QUALITY | {"filter_language": {"keep": ["en", "ar", "ca"]}, "score_quality": {}}
+    idle = {each.where: each.message for each in every_finding(recipe(tmp_path, {"packs": "web"}, stages))}
+    assert "no stop words of ca (" in idle["filter_quality"]
+    assert "no model for perplexity in ar, ca (" in idle["score_quality"]
 
 
 def test_an_empty_section_says_what_it_means(tmp_path: Path) -> None:
@@ -78,7 +84,6 @@ def test_an_empty_section_says_what_it_means(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stage", "params", "message"),
     [
-        ("filter_language", {"keep": []}, "`keep` is empty"),
         ("filter_language", {"threshold": 0}, "`threshold` is 0"),
         ("filter_quality", {"profiles": []}, "`profiles` is empty"),
         ("score_quality", {}, "idle: no model for toxicity"),

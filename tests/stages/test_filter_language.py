@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.run.tasks import task
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, check_files, identify, packaged_model, resources
@@ -59,6 +60,20 @@ def test_languages_and_reasons() -> None:
 
 def test_no_wanted_language_keeps_all_that_are_sure() -> None:
     assert identified(TEXTS[:4], keep=())["reason"].to_pylist() == [None, None, None, UNSURE]
+
+
+def test_the_recipe_web_keeps_texts_in_any_language_of_which_the_model_is_sure() -> None:
+    """A Basque, an Armenian and a Catalan text; letters in disorder are sure of none."""
+    [step] = [step for step in load_recipe("web").steps if step.stage == "filter_language"]
+    texts = [
+        "Igaraba egunero igerian aritzen da ibai hotzean, eta ibaiertzean lo egiten du gau osoan zehar.",
+        "Ջրասամույրը ամեն օր լողում է սառը գետում և քնում է գետի ափին ամբողջ գիշեր",
+        "La llúdriga neda cada dia al riu fred i dorm a la riba durant tota la nit, fins que surt el sol.",
+        "xq zv kjw pqf bzx wvk qjd fzt xkp vbq jzw mqx kvz pwj qzx bfk vjq xzw",
+    ]
+    out = pa.Table.from_batches(identify(iter(documents(texts).to_batches()), params=bind(STAGE, step.params)))
+    assert out["language"].to_pylist()[:3] == ["eu", "hy", "ca"]
+    assert out["reason"].to_pylist() == [None, None, None, UNSURE]
 
 
 def test_thresholds_of_single_languages() -> None:

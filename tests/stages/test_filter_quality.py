@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.filters import c4
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.schema import REASON_PATTERN
+from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.stages.filter_quality import STAGE, Params, filter_texts
 from tests.documents import documents
@@ -166,6 +167,22 @@ def test_word_and_stop_word_rules_follow_the_language() -> None:
     chinese = "".join(chr(0x4E00 + 7 * place) + ("。" if place % 25 == 24 else "") for place in range(200))
     assert rules(chinese, "zh") == []
     assert "gopher_quality:above_avg_threshold" in rules(chinese, "en")
+
+
+def test_a_rule_on_stop_words_without_a_list_of_the_language_rejects_nothing_and_says_so() -> None:
+    recipe = bind(STAGE, {"profiles": ["gopher_repetition", "gopher_quality"], "packs": "web"})
+    enough = "gopher_quality:enough_stop_words"
+    assert {code: enough in rules(PROSE, code, packs="web") for code in ("ca", "km", "de")} == {
+        "ca": False, "km": False, "de": True,
+    }  # fmt: skip
+    assert STAGE.idle is not None
+    [idle] = STAGE.idle(recipe, {"language": {"bins": {"ca": 3, "de": 5, "en": 2, "km": 1}}})
+    assert idle.lacks == "no stop words of ca (3 documents), km (1 document)"
+    assert STAGE.idle(recipe, {"language": {"bins": {"de": 5, "en": 2}}}) == ()
+    assert STAGE.idle(replace(recipe, packs=FilePath("builtin")), {"language": {"bins": {"ca": 3}}}) == ()
+    assert STAGE.unread is not None
+    assert [each.lacks for each in STAGE.unread(recipe, ("fi", "ca"))] == ["no stop words of ca"]
+    assert STAGE.unread(replace(recipe, profiles=("fineweb",)), ("ca",)) == ()
 
 
 def test_reasons_are_on_the_card_and_fit_the_pattern() -> None:

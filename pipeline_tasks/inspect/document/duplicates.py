@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.cards import copies_of, is_by_id
+from pipeline_tasks.cards import copies_of
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
@@ -23,8 +23,7 @@ from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.superseded import read_replaced, read_superseded
-from pipeline_tasks.run.shuffle import bucket_of
-from pipeline_tasks.stage import Shards
+from pipeline_tasks.run.shuffle import shards_with
 from pipeline_tasks.store.reading import read_in_order, read_manifest, read_shards
 
 IN_DATASET = ("kept", "outdated")
@@ -188,7 +187,7 @@ def _rejected_before(root: str, versions: Sequence[Version], wanted: str) -> Ite
 def _kept_rows(root: str, version: Version, ids: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     """Yield the places of kept documents, from the shards that can contain `ids`, or from all if `ids` is None."""
     manifest = _last(root, version)
-    shards = _shards_of(manifest, ids) if manifest else ()
+    shards = shards_with(manifest, ids) if manifest else ()
     for batch in read_shards(root, shards, PLACE):
         yield batch.append_column("stage", pa.array([manifest.stage if manifest else ""] * batch.num_rows, pa.string()))
 
@@ -222,15 +221,6 @@ def _others(root: str, version: Version) -> tuple[list[Manifest], list[Manifest]
 
 def _has_ids(manifest: Manifest) -> bool:
     return "id" in dict(manifest.schema)
-
-
-def _shards_of(manifest: Manifest, ids: Sequence[str] | None) -> Shards:
-    """Return the shards that can contain `ids`: of stages that have buckets by id it is the number of the shard."""
-    if ids is None or not is_by_id(manifest.stage):
-        return manifest.shards
-    return tuple(
-        manifest.shards[number] for number in sorted(set(bucket_of(pa.array(ids), len(manifest.shards)).tolist()))
-    )
 
 
 def _rejected(root: str, version: Version) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -347,7 +337,7 @@ def text_of(root: str, recipe: str, member: Member) -> str:
     """Return the text of a member as deduplication compared it."""
     version = version_log.current(root, recipe, member.snapshot)
     manifest = read_manifest(root, version.manifests[member.stage])
-    shards = manifest.rejects if member.part == "rejects" else _shards_of(manifest, [member.id])
+    shards = manifest.rejects if member.part == "rejects" else shards_with(manifest, [member.id])
     for batch in read_shards(root, shards, ("id", "file", "offset", "text")):
         same = [pc.equal(batch.column(name), getattr(member, name)) for name in ("id", "file", "offset")]
         rows = batch.filter(pc.and_(pc.and_(same[0], same[1]), same[2]))

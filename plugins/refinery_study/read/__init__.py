@@ -1,7 +1,8 @@
 """Lets a person read documents that a version kept and rejected, and says what that tells of its recipe.
 
-Modules: `sample` draws, `beside` reads what a document is compared with, `answers` stores, `shares` computes. The room
-reads versions and landed records, and writes answers alone.
+Modules: `sample` draws, `beside` reads what a document is compared with, `answers` stores, `shares` computes, `pairs`
+shows near duplicates beside what is kept in their place. The room reads versions and landed records, and writes
+answers alone.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.logs.version_log import Version
 from refinery_study.read.answers import LONGEST, Answer, Verdict, answers, save
 from refinery_study.read.beside import LandedPage, landed_page
+from refinery_study.read.pairs import drawn_pairs, pair_facts, pair_lines
 from refinery_study.read.sample import Choice, Sampled, sample
 from refinery_study.read.shares import Agreement, Reading, Share, findings, in_short, reading
 
@@ -28,6 +30,8 @@ SHOWN = 3000
 
 PAGE_SHOWN = 20_000
 """Characters of a landed page that are shown."""
+
+PAIRS_HELP = "ask nothing; show N removed near duplicates, each beside the document that is kept in its place"
 
 KEYS = "g good   b WHY bad   m more   p page   s skip   q stop"
 
@@ -50,11 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shown", action="store_true", help="say before the answer whether it was kept, and why not")
     parser.add_argument("--beside", action="store_true", help="show what its landed page shows below each text")
+    parser.add_argument("--pairs", type=number(int, 1), metavar="N", help=PAIRS_HELP)
     parser.add_argument("--summary", action="store_true", help="ask nothing; print what was answered so far")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Ask for a verdict on each document that is drawn and that the reader has not judged; then print the shares."""
+    if options.pairs:
+        return _show_pairs(options)
     if not options.summary:
         version = version_of(options)
         say(expired_in(options.root, version.manifests))
@@ -67,6 +74,15 @@ def answer(options: argparse.Namespace) -> int:
         _ask(options, version, reader, unread)
     read = reading(answers(options.root, recipe_of(options)))
     print_result(options, reading_facts(read), reading_lines(read))
+    return 0
+
+
+def _show_pairs(options: argparse.Namespace) -> int:
+    version = version_of(options)
+    say(expired_in(options.root, version.manifests))
+    pairs = drawn_pairs(options.root, version, options.pairs, options.seed)
+    looked(options, len(pairs), [side.id for pair in pairs for side in (pair.loser, pair.winner)], version)
+    print_result(options, pair_facts(pairs), pair_lines(options.root, version, pairs))
     return 0
 
 
