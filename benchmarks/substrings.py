@@ -71,7 +71,7 @@ def kernels(texts: list[str]) -> dict[str, float]:
             marks[bounds[int(row["id"])] + row["start"]] += 1
             marks[bounds[int(row["id"])] + row["end"]] -= 1
     seconds = time.process_time() - began
-    carried = sum(len(piece) for piece in columns["piece"]) / bounds[-1]
+    carried = int((stops[shared] - pieces.start[shared]).sum()) / int(bounds[-1])
     repeated = int(np.count_nonzero(np.cumsum(marks)))
     return {"s": seconds, "repeated": repeated, "carried": carried, "peak_mb": peak_megabytes()}
 
@@ -103,8 +103,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.measure:
         what, *arguments = options.measure
-        by = {"kernels": lambda path: kernels(json.loads(Path(path).read_text())), "stage": stage}
-        print(json.dumps(by[what](*arguments)))
+        done = kernels(json.loads(Path(arguments[0]).read_text())) if what == "kernels" else stage(*arguments)
+        print(json.dumps(done))
         return
     with tempfile.TemporaryDirectory(prefix="substrings-") as name:
         figures = compare(Path(name), options)

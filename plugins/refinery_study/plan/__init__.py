@@ -106,7 +106,7 @@ def _size(text: str) -> float:
     if not (written and float(written[1])):
         message = f"{text!r} is no size, such as 3TB; of a folder, `refinery lint RECIPE --input URI` says what it asks"
         raise argparse.ArgumentTypeError(message)
-    return float(written[1]) * (1024 if written[3] else 1000) ** " kmgtp".index(written[2].lower() or " ")
+    return float(written[1]) * float(1024 if written[3] else 1000) ** " kmgtp".index(written[2].lower() or " ")
 
 
 def answer(options: argparse.Namespace) -> int:
