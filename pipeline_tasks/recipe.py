@@ -48,7 +48,7 @@ VERIFY = "verify"
 """The verb that works over a root whatever is in it, on any engine."""
 
 WHOLE_ROOT = "refinery.whole_root"
-"""The seam of such verbs over training datasets: each part is the type of the verb's request, which has `engine`."""
+"""The seam of such verbs: each part is the `WholeRoot` of one."""
 
 MOST_NAME = 100
 """Characters of a wrong name that a message shows."""
@@ -263,9 +263,30 @@ def engine_names() -> tuple[str, ...]:
     return (LOCAL, *seams.all_parts(ENGINES, (LOCAL,)))
 
 
+@dataclass(frozen=True, slots=True)
+class WholeRoot:
+    """Which recipes may name a verb over a whole root in `run: engines:`: those that refine, and those that build."""
+
+    refining: bool = True
+    building: bool = True
+
+
+_WHOLE_ROOT = {VERIFY: WholeRoot(), PUBLISH: WholeRoot(refining=False)}
+
+
 def whole_root_verbs() -> tuple[str, ...]:
     """Return the verbs over a whole root that run on any engine: the core's, and those that packages bring."""
-    return (VERIFY, PUBLISH, *seams.all_parts(WHOLE_ROOT, (VERIFY, PUBLISH)))
+    return (*_WHOLE_ROOT, *seams.all_parts(WHOLE_ROOT, _WHOLE_ROOT))
+
+
+def _require_place(verb: str, where: str, *, builds: bool) -> None:
+    """Raise RecipeError if a verb over a whole root is not of recipes that build, or of those that refine."""
+    brought = seams.all_parts(WHOLE_ROOT, _WHOLE_ROOT)
+    card = brought[verb].load(WholeRoot) if verb in brought else _WHOLE_ROOT[verb]
+    if not (card.building if builds else card.refining):
+        kind = "refine a snapshot" if builds else "build a training dataset (those with `versions`)"
+        message = f"{where}: {verb} is of recipes that {kind}; say in one of these where it runs"
+        raise RecipeError(message)
 
 
 def verb_engine(recipe: str, verb: str) -> str:
@@ -412,8 +433,9 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     if is_trial(written.name):
         message = f"{where}: names that end in {TRIAL} are of trials; give the recipe another name"
         raise RecipeError(message)
-    verbs = whole_root_verbs() if written.versions else (VERIFY,)  # all others are of training datasets
-    require_known(written.run.engines, (*steps, *verbs), f"{where}: run: engines")
+    require_known(written.run.engines, (*steps, *whole_root_verbs()), f"{where}: run: engines")
+    for verb in (name for name in written.run.engines if name not in steps):
+        _require_place(verb, f"{where}: run: engines", builds=bool(written.versions))
     _require_engines(written.run.engines, f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")

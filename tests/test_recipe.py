@@ -127,6 +127,8 @@ def test_a_build_chooses_documents_by_their_tokens_then_moves_and_packs_them(nam
         ({"run": {"engines": {"toy_mop": "ray"}}}, ("run: engines:", "'toy_mop'", "'toy_map'")),
         ({"run": {"engines": {"verfy": "ray"}}}, ("run: engines:", "'verfy'", "'verify'")),
         ({"run": {"engines": {"verify": "spork"}}}, ("engines: verify", "'spork'", "'spark'")),
+        ({"run": {"engines": {"publish": "local"}}}, ("run: engines: publish", "build", "`versions`")),
+        ({"run": {"engines": {"export": "local"}}}, ("run: engines: export", "build", "`versions`")),
         ({"run": {"resources": {"toy_mop": {}}}}, ("run: resources:", "'toy_mop'", "'toy_map'")),
         ({"run": {"resources": {"toy_map": {"cpus": 2}}}}, ("resources: toy_map:", "'cpus'", "'gpus'")),
         ({"run": {"resources": {"toy_map": {"memory": "4g"}}}}, ("resources: toy_map: memory", "65,536", "'4g'")),

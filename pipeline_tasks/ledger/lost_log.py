@@ -14,7 +14,7 @@ from pipeline_tasks.ledger.database import Row
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import unrecorded
-from pipeline_tasks.recipe import LAND
+from pipeline_tasks.recipe import BUILD, LAND
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import Log, dataset_log, numbers
 from pipeline_tasks.store.reading import read_manifest
@@ -76,7 +76,7 @@ def require_log(root: str, recipe: str) -> None:
         message = (
             f"{root}/datasets/{recipe} was removed or cut: it ends with entry {last}, and the ledger {known.dsn} "
             f"has entry {known.last}. Restore it from a backup. Without one, run `refinery keep ledger {root}`, "
-            f"then every snapshot again in order: what is refined already is reused{_retracted(known.dsn, recipe)}"
+            f"then {_again(known.dsn, root, recipe)}"
         )
         raise ContractError(message)
 
@@ -120,8 +120,12 @@ def account_of(retraction: Row) -> str:
     return version_log.Retraction(0, "", "", (), retraction["reason"], retraction["retracted_at"]).account
 
 
-def _retracted(dsn: str, recipe: str) -> str:
+def _again(dsn: str, root: str, recipe: str) -> str:
+    """Return how the versions of a recipe are published again, by what the ledger knows of them."""
     with Ledger.open(dsn) as ledger:
+        if ledger.query("versions", recipe=recipe, snapshot=BUILD):
+            return f"`refinery build {root} --recipe {recipe}`: what is made already is reused"
         rows = [row for row in ledger.query("retractions", recipe=recipe) if row["restored_in_version"] is None]
     snapshots = ", ".join(f"{row['snapshot']} ({account_of(row)})" for row in rows)
-    return f". Leave out what was retracted, or retract it again: {snapshots}" if snapshots else ""
+    left_out = f". Leave out what was retracted, or retract it again: {snapshots}" if snapshots else ""
+    return f"every snapshot again in order: what is refined already is reused{left_out}"

@@ -62,15 +62,9 @@ def read_replaced(root: str, version: Version) -> Iterator[pa.RecordBatch]:
 def superseded_by(root: str, manifests: Iterable[Manifest]) -> Batches:
     """Yield the documents that a snapshot supersedes: rows of `SUPERSEDED`, from the history of these stages.
 
-    They are sorted by id and winner. A document that two stages supersede has a row of each.
+    A document that two stages supersede has a row of each.
     """
-    batches = (batch for manifest in manifests for batch in _superseded(root, manifest))
-    rows = chain([pa.RecordBatch.from_pylist([], SUPERSEDED)], batches)
-    yield from sorted_runs.in_order(rows, ("id", "winner"), BATCH_ROWS)
-
-
-def _superseded(root: str, manifest: Manifest) -> Iterator[pa.RecordBatch]:
-    for batch in read_history(root, manifest, "superseded"):
+    for batch in chain.from_iterable(read_history(root, manifest, "superseded") for manifest in manifests):
         loser, winner = batch.column("node"), batch.column("winner")
         nodes = [
             pc.struct_field(node, name).cast(pa.string())
@@ -99,8 +93,10 @@ class Superseded:
 
 
 def publish_superseded(root: str, prefix: str, snapshot: str, rows: Batches, promised: Promised) -> Superseded:
-    """Store `superseded.parquet` of a version of `snapshot` under `prefix`, if there are sorted `rows` of them."""
+    """Store `superseded.parquet` of a version of `snapshot` under `prefix`, sorted, if there are `rows` of them."""
     done = Superseded()
+    rows = chain([pa.RecordBatch.from_pylist([], SUPERSEDED)], rows)
+    rows = sorted_runs.in_order(rows, ("id", "winner"), BATCH_ROWS)
     with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
         with pq.ParquetWriter(local.name, SUPERSEDED) as writer:
             winners = sorted_runs.in_order(_written(rows, snapshot, writer, done), ("winner",), BATCH_ROWS)

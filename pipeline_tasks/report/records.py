@@ -4,17 +4,20 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, dropwhile, islice
+from itertools import dropwhile
 from typing import Any
+
+import pyarrow as pa
 
 from pipeline_tasks.cards import adds, copies_of, of_stage, refines
 from pipeline_tasks.counted import counted
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.superseded import near_manifests, superseded_by
+from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests, superseded_by
 from pipeline_tasks.report.contents import Contents, profile_of
 from pipeline_tasks.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.report.survivors import survivors, tallies
 from pipeline_tasks.store.reading import clears_personal_data
+from pipeline_tasks.text.base.tables import in_order
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
 SAMPLES = 8
@@ -81,14 +84,16 @@ def superseded(contents: Contents) -> Iterator[Html]:
     total = sum(shard.rows for manifest in near for shard in manifest.history.get("superseded", ()))
     if not total:
         return
-    documents = chain.from_iterable(batch.to_pylist() for batch in superseded_by(contents.root, near))
+    first = SUPERSEDED.empty_table()
+    for batch in superseded_by(contents.root, near):
+        first = in_order(pa.concat_tables([first, pa.Table.from_batches([batch])]), "id", "winner").slice(0, SAMPLES)
     rows = [
         (
             _document(row["id"], row["snapshot"]),
             _document(row["winner"], row["winner_snapshot"]),
             f"{row['similarity']:.3f}",
         )
-        for row in islice(documents, SAMPLES)
+        for row in first.to_pylist()
     ]
     lead = f"{count(total)} in all, listed in superseded.parquet; published files are not changed."
     yield section("Superseded", lead, table(("earlier document", "superseded by", "similarity"), rows, numeric=(2,)))

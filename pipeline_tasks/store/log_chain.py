@@ -189,7 +189,8 @@ def way_out(recipe: str) -> str:
     """Return how to heal the log of a recipe."""
     return (
         f"restore it from a backup; without one, remove datasets/{recipe}, run `refinery keep ledger`, which names "
-        "what was retracted, and run every other snapshot again in order: what is refined already is reused"
+        "what was retracted, and run every other snapshot again in order, or `refinery build` where it is a training "
+        "dataset: what is made already is reused"
     )
 
 

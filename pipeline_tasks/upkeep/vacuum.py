@@ -195,7 +195,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
 
 def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterator[Orphan]:
     """Yield the old files that were written to be published and are named by no version, and exports that stopped."""
-    versions = _versions(root)
+    versions = every_version(root)
     named = _named(root, versions) | after_paths(root)
     exports = {f"{version.prefix}/{EXPORTS}/" for version in versions}
     complete = {entry.path.rpartition("/")[0] for entry in published if entry.path.endswith(f"/{FILES}")}
@@ -220,7 +220,7 @@ def export_of(path: str) -> str:
     return "/".join(parts[:EXPORT_DEPTH]) if parts[EXPORT_DEPTH - 2 : EXPORT_DEPTH - 1] == [EXPORTS] else ""
 
 
-def _versions(root: str) -> list[version_log.Version]:
+def every_version(root: str) -> list[version_log.Version]:
     """Return all versions of a root; ContractError if a log was removed or cut: its files are no orphans."""
     recipes = {*version_log.recipes(root), *recorded_recipes(root)}
     for recipe in recipes:
@@ -325,7 +325,7 @@ def _unused(store: Store, prefix: Prefix, below: Container[str], is_old: IsOld) 
 
 def _published_prefixes(root: str) -> frozenset[str]:
     """Return the prefixes that dataset versions name, each as `stage/fingerprint`."""
-    paths = [path for version in _versions(root) for path in version.manifests.values()]
+    paths = [path for version in every_version(root) for path in version.manifests.values()]
     return frozenset(stage_prefix(*path.split("/")[:2]) for path in paths)
 
 
@@ -369,7 +369,7 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
     store = storage.connect(root)
     for prefix in orphans.fenced:
         _fence(store, *prefix.split("/"))
-    named = _named(root, _versions(root))  # also by versions since then
+    named = _named(root, every_version(root))  # also by versions since then
     unnamed = [entry for entry, reason in orphans.files if reason != UNUSED and entry.path not in named]
     slots = [entry for entry in unnamed if is_slot(entry)]
     store.delete_many([entry.path for entry in slots])  # first: without them no run takes the rest for finished work

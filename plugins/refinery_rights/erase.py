@@ -48,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Erase what is taken down; print the certificate, or what is left and why, with the code of ContractError."""
+    """Erase what is taken down; print the certificate, or what is left and why, with the code of ContractError.
+
+    A dry run has that code, too, where something could not be erased.
+    """
     root, overrides = absolute(options.root), overrides_of(options)
     check_overrides(overrides, gates_of_takedown())
     require_takedowns(root)
@@ -59,6 +62,7 @@ def answer(options: argparse.Namespace) -> int:
     using = _using(root)
     if options.dry_run:
         found = survey(root, Documents(taken))
+        found.left |= _hindered(root)
         facts: dict[str, Any] = {
             **planned(found.work),
             "datasets": [_name(version) for version in using],
@@ -66,7 +70,7 @@ def answer(options: argparse.Namespace) -> int:
         }
         facts["work"] = [[each.path, each.action, each.rows, each.bytes] for each in found.work]
         print_result(options, facts, [*_plan_lines(found, using), *_left_lines(found)])
-        return 0
+        return ContractError.exit_code if found.left else 0
     republished = [republish(root, version, options.engine or LOCAL, overrides) for version in using]
     followed = [*follow(root)]
     before = len(erasures(root))
@@ -128,8 +132,13 @@ def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
         raise meanwhile(root) from error
     if newest(root) != since:
         raise meanwhile(root)
-    found.left |= {each.folder: why for each in followers() if (why := each.hindered(root))}
+    found.left |= _hindered(root)
     return found, log
+
+
+def _hindered(root: str) -> dict[str, str]:
+    """Return why what follows the root, as a store of vectors, cannot be brought in line with it here, by folder."""
+    return {each.folder: why for each in followers() if (why := each.hindered(root))}
 
 
 def _name(version: Version) -> str:

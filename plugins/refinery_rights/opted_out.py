@@ -3,12 +3,18 @@
 Of each address the newest record of any snapshot counts, also one that was rejected: by `check_rights`, whose signals
 are stored with it, or by `ingest` as unchanged, whose header fields are. Of each host the newest robots.txt counts, of
 the snapshots of the root or of archives that are named.
+
+Records and documents are read on an engine. What rejects is brought together here, sorted on this machine's disk, and
+localized by workers, who look their own rows up in it.
 """
 
 import tempfile
+import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
@@ -17,19 +23,23 @@ import pyarrow.compute
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import reads_records
+from pipeline_tasks.engines.each import HERE, On, Work
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import landing_of, list_snapshot
+from pipeline_tasks.libraries import release
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.recipe import LOCAL, load_recipe
 from pipeline_tasks.run.tasks.sorted_runs import in_order
 from pipeline_tasks.schema import PAGE
+from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Batches, Shard
 from pipeline_tasks.stages import check_rights, ingest
 from pipeline_tasks.stages.check_rights import ROBOTS_FILES, Params, RobotsFiles, said_of
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import newest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.store.shards.segment_writer import store_segment
@@ -43,6 +53,9 @@ from pipeline_tasks.text.urls.takedown import URL, keys_of
 pc: Any = pyarrow.compute
 
 CHECK_RIGHTS = check_rights.STAGE.name
+
+VERB = "opted_out"
+"""The verb over a whole root, as recipes name it in `run: engines:`."""
 
 EVER = 10**14
 """A moment after all others, as `sortable_timestamps` has them."""
@@ -65,32 +78,71 @@ RESERVED = pa.schema(
 )
 """Records with the signal of each that rejects."""
 
+KEYS = pa.schema([RESERVED.field("key")])
+
 BATCH_ROWS = 4096
 
 RUN_BYTES = 128 << 20
 """Bytes of rows that are sorted in memory, where they are twice for a moment."""
 
 
-def opted_out(root: str, recipe: str = "", archives: Sequence[str] = ()) -> list[OptedOut]:
+Records = tuple[bool, Shard]
+"""A shard of records: those that `ingest` rejected as unchanged, or those whose rights were checked."""
+
+
+def opted_out(root: str, recipe: str = "", archives: Sequence[str] = (), on: On = HERE) -> list[OptedOut]:
     """Return the addresses of published documents that are opted out by now, sorted.
 
     By the policy of `recipe`, or of the newest version that was refined by one; `archives` are folders or files with
     robots.txt records. Signals are read once, robots.txt files once, and of all records and documents the address and
-    the time. What rejects is sorted on this machine's disk; in memory are batches, and what is found. RecipeError
-    without a policy, for one that rejects nothing, or archives without a robots.txt.
+    the time; `on` says where. What rejects is sorted on this machine's disk; in memory are batches, and what is found.
+    RecipeError without a policy, for one that rejects nothing, or archives without a robots.txt.
     """
+    root = storage.absolute(root)
     versions = [version for name in _snapshot_recipes(root) for version in version_log.latest_by_snapshot(root, name)]
     checked = [read_manifest(root, each.manifests[CHECK_RIGHTS]) for each in versions if CHECK_RIGHTS in each.manifests]
     params = _policy(recipe, checked, root)
+    work = Work(VERB, root, f"requests/{VERB}-{digest_of([release(), newest(root), params])}", on)
     signals: dict[str, Signal] = {}
-    with tempfile.TemporaryDirectory(prefix="refinery-") as folder:
+    with _folder(work) as folder:
         files = _newest_files(root, checked, archives, folder)
-        signaled, dated = _signaled(root, versions, checked, params), _dated(root, versions, checked)
-        reserved = reserved_by(signaled, dated, folder)
-        for batch in _documents(root, versions):
-            for url, signal in _against(batch, files, reserved, params):
-                signals.setdefault(url, signal)
+        records = [(False, shard) for each in checked for shard in (*each.shards, *each.rejects)]
+        records += [(True, shard) for shard in _unchanged(root, versions)]
+        reserved = reserved_by(_signaled(work, records, params), partial(_newer, work, records, folder), folder)
+        documents = [shard for each in versions for shard in read_manifest(root, each.refined).shards]
+        for found in work.each(
+            "documents",
+            partial(_against_documents, root, folder, files, reserved, params),
+            documents,
+            key=lambda shard: [files.digest, reserved.digest, shard],
+            weight=lambda shard: shard.bytes,
+        ):
+            for url, signal in found["against"]:
+                signals.setdefault(url, Signal(*signal))
+    work.forget()
     return [OptedOut(url, signals[url]) for url in sorted(signals)]
+
+
+@contextmanager
+def _folder(work: Work) -> Iterator[str]:
+    """Give a folder of this driver that workers reach: on this machine, or for those of a cluster in the root."""
+    store, folder = storage.connect(work.place), f"requests/{VERB}-{uuid.uuid4().hex}"
+    try:
+        with tempfile.TemporaryDirectory(prefix="refinery-") as here:
+            yield here if work.on.engine == LOCAL else f"{work.place}/{folder}"
+    finally:
+        _keyed.cache_clear()  # files that are mapped take room after they are removed
+        store.delete_many([entry.path for entry in store.list(folder)])
+
+
+@lru_cache(maxsize=4)
+def _keyed(folder: str, shard: Shard) -> KeyedFile:
+    """Return the rows of a segment by key; a worker localizes it once."""
+    return KeyedFile(storage.localize(f"{folder}/{shard.path}", shard.digest))
+
+
+def _bytes(records: Records) -> int:
+    return records[1].bytes
 
 
 def _snapshot_recipes(root: str) -> list[str]:
@@ -117,11 +169,6 @@ def _policy(recipe: str, checked: Sequence[Manifest], root: str) -> Params:
     return policy
 
 
-def _documents(root: str, versions: Iterable[Version]) -> Batches:
-    for version in versions:
-        yield from read_shards(root, read_manifest(root, version.refined).shards, ["url", "crawled_at"])
-
-
 def _last_by(batches: Iterable[pa.RecordBatch], schema: pa.Schema, order: Sequence[str], folder: str) -> Shard:
     """Store of rows the last of each value of the first column, by the others and then as they come."""
     rows = in_order(chain([pa.RecordBatch.from_pylist([], schema)], batches), order, BATCH_ROWS, RUN_BYTES)
@@ -131,73 +178,89 @@ def _last_by(batches: Iterable[pa.RecordBatch], schema: pa.Schema, order: Sequen
 # --- Records -----------------------------------------------------------------------------------------------------
 
 
-def reserved_by(signaled: Batches, dated: Batches, folder: str) -> KeyedFile:
+def reserved_by(signaled: Batches, newer: Callable[[Shard], Batches], folder: str) -> Shard:
     """Return by address the newest record with a signal that rejects, of addresses that have no newer record.
 
-    `signaled` are the records with such a signal, rows of `RESERVED`, and `dated` has address and time of all.
+    `signaled` are the records with such a signal, rows of `RESERVED`. `newer` yields the keys of those in a segment of
+    `folder` that have a newer record.
     """
-    newest = _last_by(signaled, RESERVED, ("key", "moment"), folder)
-    known = KeyedFile(f"{folder}/{newest.path}")
-    newer = _newer(dated, known) if newest.rows else ()
-    freed = _last_by(newer, pa.schema([RESERVED.field("key")]), ("key",), folder)  # what was reserved is no longer
-    free = KeyedFile(f"{folder}/{freed.path}")
-    rows = (_without(batch, free) for batch in Segment(folder, newest, BATCH_ROWS))
-    return KeyedFile(f"{folder}/{store_segment(folder, 'reserved', RESERVED, ('key',), rows).path}")
+    latest = _last_by(signaled, RESERVED, ("key", "moment"), folder)
+    freed = _last_by(newer(latest) if latest.rows else (), KEYS, ("key",), folder)  # what was reserved is no longer
+    free = _keyed(folder, freed)
+    rows = (_without(batch, free) for batch in Segment(folder, latest, BATCH_ROWS))
+    return store_segment(folder, "reserved", RESERVED, ("key",), rows)
 
 
 def _without(batch: pa.RecordBatch, free: KeyedFile) -> pa.RecordBatch:
     return batch.filter(pc.invert(pc.is_in(batch["key"], value_set=free.rows(batch["key"])["key"])))
 
 
-def _signaled(root: str, versions: Sequence[Version], checked: Sequence[Manifest], params: Params) -> Batches:
+def _signaled(work: Work, records: Sequence[Records], params: Params) -> Batches:
     """Yield the records with a signal that rejects, other than those of robots.txt."""
-    rejecting = params.signals_with("reject")
-    for manifest in checked:
-        for batch in read_shards(root, (*manifest.shards, *manifest.rejects), ["url", "crawled_at", "rights"]):
-            own = batch.filter(pc.fill_null(pc.greater(pc.list_value_length(batch["rights"]), 0), fill_value=False))
-            rights = [[Signal(**right) for right in row] for row in own["rights"].to_pylist()]
-            signals = [[each for each in row if each.source != "robots.txt"] for row in rights]
-            yield _rejected(own, signals, rejecting)
-    agents = frozenset(agent.lower() for agent in params.agents)
-    for batch in _unchanged(root, versions, "metadata"):
-        yield _rejected(batch, check_rights.header_rights(batch["metadata"], agents), rejecting)
+    signals = partial(_signals_of, work.place, params)
+    for found in work.each("signals", signals, records, key=list, weight=_bytes):
+        yield pa.RecordBatch.from_pylist(found["rows"], RESERVED)
 
 
-def _unchanged(root: str, versions: Sequence[Version], *columns: str) -> Batches:
-    """Yield the records that `ingest` rejected as unchanged, of versions whose rights were checked."""
+def _signals_of(root: str, params: Params, records: Records) -> dict[str, Any]:
+    """Return the records of a shard with a signal that rejects: rows of `RESERVED`."""
+    rejecting, agents = params.signals_with("reject"), frozenset(agent.lower() for agent in params.agents)
+    rows: list[dict[str, Any]] = []
+    for batch in _read(root, records, "metadata" if records[0] else "rights"):
+        if records[0]:
+            rows += _rejected(batch, check_rights.header_rights(batch["metadata"], agents), rejecting)
+            continue
+        own = batch.filter(pc.fill_null(pc.greater(pc.list_value_length(batch["rights"]), 0), fill_value=False))
+        rights = [[Signal(**right) for right in row] for row in own["rights"].to_pylist()]
+        rows += _rejected(own, [[each for each in row if each.source != "robots.txt"] for row in rights], rejecting)
+    return {"rows": rows}
+
+
+def _read(root: str, records: Records, *columns: str) -> Batches:
+    """Yield address and time of the records of a shard, and more columns."""
+    is_unchanged, shard = records
+    reasons = ("reason",) if is_unchanged else ()
+    for batch in read_shards(root, (shard,), ["url", "crawled_at", *reasons, *columns]):
+        yield batch.filter(pc.equal(batch["reason"], ingest.UNCHANGED)) if is_unchanged else batch
+
+
+def _unchanged(root: str, versions: Sequence[Version]) -> Iterator[Shard]:
+    """Yield the shards of what `ingest` rejected, of versions whose rights were checked."""
     for version in versions:
         first = next(filter(reads_records, version.manifests if CHECK_RIGHTS in version.manifests else ()), "")
-        rejects = read_manifest(root, version.manifests[first]).rejects if first else ()
-        for batch in read_shards(root, rejects, ["url", "crawled_at", "reason", *columns]):
-            yield batch.filter(pc.equal(batch["reason"], ingest.UNCHANGED))
+        yield from read_manifest(root, version.manifests[first]).rejects if first else ()
 
 
-def _dated(root: str, versions: Sequence[Version], checked: Sequence[Manifest]) -> Batches:
-    """Yield address and time of all records."""
-    for manifest in checked:
-        yield from read_shards(root, (*manifest.shards, *manifest.rejects), ["url", "crawled_at"])
-    yield from _unchanged(root, versions)
+def _newer(work: Work, records: Sequence[Records], folder: str, known: Shard) -> Batches:
+    """Yield the keys of a segment's addresses that have a newer record."""
+    keys = partial(_newer_of, work.place, folder, known)
+    for found in work.each("newer", keys, records, key=lambda each: [known.digest, *each], weight=_bytes):
+        yield pa.record_batch([pa.array(found["keys"], pa.string())], schema=KEYS)
 
 
-def _rejected(batch: pa.RecordBatch, signals: Iterable[Sequence[Signal]], rejecting: Sequence[str]) -> pa.RecordBatch:
-    """Return the rows that have an address and a signal that rejects: rows of `RESERVED`."""
+def _newer_of(root: str, folder: str, known: Shard, records: Records) -> dict[str, Any]:
+    """Return the keys of a segment's addresses of which a shard has a newer record."""
+    batches = newer_than(_keyed(folder, known), _read(root, records))
+    return {"keys": sorted({key for keys in batches for key in keys.to_pylist()})}
+
+
+def _rejected(
+    batch: pa.RecordBatch, signals: Iterable[Sequence[Signal]], rejecting: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows that have an address and a signal that rejects: rows of `RESERVED`."""
     strongest = [check_rights.first(each, rejecting) for each in signals]
-    rows = [
-        {"key": key, "moment": moment, **signal._asdict()}
-        for key, moment, signal in zip(_keys(batch), _moments(batch), strongest, strict=True)
-        if key and signal
-    ]
-    return pa.RecordBatch.from_pylist(rows, RESERVED)
+    for key, moment, signal in zip(_keys(batch), _moments(batch), strongest, strict=True):
+        if key and signal:
+            yield {"key": key, "moment": moment, **signal._asdict()}
 
 
-def _newer(records: Batches, known: KeyedFile) -> Batches:
+def newer_than(known: KeyedFile, records: Batches) -> Iterator[pa.Array]:
     """Yield the keys of records that are newer than the one that is known of their address."""
     for batch in records:
         keys = pa.array(_keys(batch), pa.string())
         rows = known.rows(keys)
         reserved = rows["moment"].combine_chunks().take(pc.index_in(keys, value_set=rows["key"]))
-        is_newer = pc.greater(pa.array(_moments(batch), pa.int64()), reserved)
-        yield pa.record_batch([keys.filter(is_newer)], schema=pa.schema([RESERVED.field("key")]))
+        yield keys.filter(pc.greater(pa.array(_moments(batch), pa.int64()), reserved))
 
 
 def _keys(batch: pa.RecordBatch) -> list[str]:
@@ -212,13 +275,12 @@ def _moments(batch: pa.RecordBatch) -> list[int]:
 # --- robots.txt --------------------------------------------------------------------------------------------------
 
 
-def _newest_files(root: str, checked: Sequence[Manifest], archives: Sequence[str], folder: str) -> KeyedFile:
+def _newest_files(root: str, checked: Sequence[Manifest], archives: Sequence[str], folder: str) -> Shard:
     """Return by origin the newest robots.txt file of the root and of archives."""
     saved = tuple(shard for manifest in checked for shard in manifest.history["robots"])
     own = (batch.select(ROBOTS_FILES.names) for batch in (Segments(root, saved) if saved else ()))
     order = ("origin", "fetched", "file", "offset")
-    shard = _last_by(chain(_read_files(archives), own), ROBOTS_FILES, order, folder)
-    return KeyedFile(f"{folder}/{shard.path}")
+    return _last_by(chain(_read_files(archives), own), ROBOTS_FILES, order, folder)
 
 
 def _read_files(archives: Sequence[str]) -> Batches:
@@ -247,6 +309,15 @@ def _robots_files(uri: str) -> Iterator[pa.RecordBatch]:
 
 
 # --- Documents ---------------------------------------------------------------------------------------------------
+
+
+def _against_documents(
+    root: str, folder: str, files: Shard, reserved: Shard, params: Params, shard: Shard
+) -> dict[str, Any]:
+    """Return the addresses of a shard's documents that a signal is against, each with the strongest."""
+    keyed = _keyed(folder, files), _keyed(folder, reserved)
+    batches = read_shards(root, (shard,), ["url", "crawled_at"])
+    return {"against": [found for batch in batches for found in _against(batch, *keyed, params)]}
 
 
 def _against(

@@ -4,6 +4,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,19 @@ import pyarrow.compute
 from pipeline_tasks.cards import has_sequences, one_that, repeats, stage_that
 from pipeline_tasks.cli.judging import judged
 from pipeline_tasks.counted import counted
+from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
-from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
+from pipeline_tasks.inspect.command import (
+    add_json,
+    add_refining,
+    add_root,
+    on_of,
+    overrides_of,
+    print_lines,
+    print_result,
+    recipe_of,
+)
 from pipeline_tasks.inspect.search.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.datasets.published_shards import open_build
@@ -34,6 +45,7 @@ from pipeline_tasks.text.urls.takedown import DOC, URL, Entry, TakenDown, eviden
 from pipeline_tasks.text.urls.takedown_entries import parse_lines, valid_entries
 from pipeline_tasks.upkeep.followers import follow
 from refinery_rights.erasing.near import found_lines, near, near_lines
+from refinery_rights.opted_out import VERB as OPTED_OUT
 from refinery_rights.opted_out import OptedOut, opted_out, reason_of
 from refinery_rights.taking_down import entries_of as entries_of_deletions
 from refinery_rights.taking_down import read_deletions, take_down
@@ -207,7 +219,11 @@ def _found(root: str, options: argparse.Namespace) -> _Found:
     if options.landing:
         return _deleted(root, options.landing)
     if options.rights:
-        opted = opted_out(root, options.recipe, options.robots)
+        recipe = ""
+        with suppress(RecipeError):  # several recipes, of which nobody has named one
+            recipe = recipe_of(options)
+        on = on_of(OPTED_OUT, recipe, options, HERE.workers)
+        opted = opted_out(root, options.recipe, options.robots, on)
         lines = [*opted_out_lines(opted)] if opted else ["no published document is opted out by what is known now"]
         entries = tuple((URL, each.url) for each in opted)
         facts = {"opted_out": [*map(asdict, opted)]}

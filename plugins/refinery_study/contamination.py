@@ -1,10 +1,14 @@
-"""List the hits of evaluation sets in published snapshots; search for a new set by sketches alone."""
+"""List the hits of evaluation sets in published snapshots; search for a new set by sketches alone.
+
+Shards are read on an engine, and what a task returns of a document is what is shown of it.
+"""
 
 import argparse
 import textwrap
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
@@ -18,19 +22,32 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
+from pipeline_tasks.engines.each import HERE, On, Work
+from pipeline_tasks.engines.workers import Workers
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
-from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
+from pipeline_tasks.inspect.command import (
+    EVERY,
+    add_engine,
+    add_snapshot,
+    number,
+    on_of,
+    print_result,
+    recipe_of,
+    versions_of,
+)
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.libraries import release
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.recipe import COMPOSE, load_recipe
-from pipeline_tasks.sealed import path_of
+from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import FilePath, Shard
 from pipeline_tasks.stages.decontaminate import STAGE, Params, bounds_of, evidence, read_reference, read_texts
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import newest
 from pipeline_tasks.store.reading import parent_of, read_manifest, read_shards
 
 if TYPE_CHECKING:  # they load numba
@@ -46,6 +63,12 @@ AROUND = 60
 WIDTH = 56
 LINES = 8
 REJECTED, CUT, KEPT = "rejected", "cut", "kept"
+
+VERB = "contamination"
+"""The verb over a whole root, as recipes name it in `run: engines:`."""
+
+WORKERS = Workers(4)
+"""How many shards this machine reads at a time."""
 
 Files = Mapping[str, str]
 """Benchmark -> path of its file."""
@@ -104,6 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add", action="append", default=[], metavar="[NAME=]FILE", help="search for a new benchmark")
     parser.add_argument("--part", action="append", default=[], metavar="FIELD=KIND", help="question, answer or passage")
     parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="show at most N hits (20)")
+    add_engine(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -115,8 +139,9 @@ def _answer_added(options: argparse.Namespace) -> int:
     scans: list[Scan] = []
     hits: list[Hit] = []
     files, parts = benchmark_files(options.add), dict(part.partition("=")[::2] for part in options.part)
-    for version, datasets in screened_versions(options.root, versions_of(options)):
-        scan, more = search(options.root, version, files, parts, datasets)
+    versions, on = screened_versions(options.root, versions_of(options)), _on(options)
+    for version, datasets in versions:
+        scan, more = search(options.root, version, files, parts, datasets, on)
         scans.append(scan)
         hits += more
     _print_hits(options, [], scans, hits)
@@ -125,12 +150,18 @@ def _answer_added(options: argparse.Namespace) -> int:
 
 def _answer_listed(options: argparse.Namespace) -> int:
     root, files = options.root, benchmark_files(options.file)
-    versions = screened_versions(root, versions_of(options))
+    versions, on = screened_versions(root, versions_of(options)), _on(options)
     hits = [
-        hit for version, datasets in versions for hit in listed_hits(root, version, options.benchmark, files, datasets)
+        hit
+        for version, datasets in versions
+        for hit in listed_hits(root, version, options.benchmark, files, datasets, on)
     ]
     _print_hits(options, [(version.snapshot, screened_for(root, version)) for version, _ in versions], [], hits)
     return 0
+
+
+def _on(options: argparse.Namespace) -> On:
+    return on_of(VERB, recipe_of(options), options, WORKERS)
 
 
 def _print_hits(
@@ -152,21 +183,24 @@ def listed_hits(
     benchmark: str = "",
     files: Files | None = None,
     datasets: Sequence[version_log.Version] = (),
+    on: On = HERE,
 ) -> Iterator[Hit]:
     """Yield the hits that a version's stage rejected or cut, of one benchmark if named.
 
     `datasets` are the training datasets in whose tokens a document may be (`screened_versions`). The benchmark's texts
-    are read from `files` and from the files of the recipe that have the digest in the manifest.
+    are read from `files` and from the files of the recipe that have the digest in the manifest. `on` reads the shards.
     """
     manifest = _manifest(root, version)
     known = _used(manifest, {**_of_recipe(version.recipe), **_local(files or {})})
     texts = _references(replace(_params(manifest), benchmarks=known))
-    cut = list(_cut(root, manifest))
-    tokens = _published(root, version, datasets) if cut else frozenset()
-    for row, outcome in (*_rejected(root, manifest), *cut):
-        for hit in orjson.loads(row["evidence"])["hits"]:
-            if benchmark in ("", hit["benchmark"]):
-                yield _hit(version, row, hit, outcome, texts, published=outcome == CUT and row["id"] in tokens)
+    work = _work(root, on, [benchmark])
+    list_shard, shards = partial(_listed, work.place, benchmark), _screened(root, manifest)
+    listed = work.each("listed", list_shard, shards, key=list, weight=_bytes)
+    found = [facts for each in listed for facts in each["hits"]]
+    work.forget()
+    tokens = _published(root, version, datasets) if any(facts["outcome"] == CUT for facts in found) else frozenset()
+    for facts in found:
+        yield _hit(version, facts, texts, published=facts["outcome"] == CUT and facts["id"] in tokens)
 
 
 def screened_for(root: str, version: version_log.Version) -> tuple[str, ...]:
@@ -224,21 +258,43 @@ def _references(params: Params) -> Texts:
     return texts
 
 
-def _rejected(root: str, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
-    for batch in read_shards(root, manifest.rejects, (*WHO, "text", "evidence")):
-        yield from ((row, REJECTED) for row in batch.to_pylist())
+Suspects = tuple[str, Shard, Shard | None]
+"""Documents with hits: the outcome, the shard of those, and that of their texts before a cut, None if it is gone."""
 
 
-def _cut(root: str, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the documents that were cut, with their texts before the cut ("" when those are removed)."""
+def _work(root: str, on: On, asked: Sequence[object]) -> Work:
+    place = storage.absolute(root)
+    return Work(VERB, place, f"requests/{VERB}-{digest_of([release(), newest(place), *asked])}", on)
+
+
+def _bytes(shards: Sequence[str | Shard | None]) -> int:
+    return sum(each.bytes for each in shards if isinstance(each, Shard))
+
+
+def _screened(root: str, manifest: Manifest) -> list[Suspects]:
+    """Return the shards of the documents that a stage rejected, and of those that it cut."""
+    rejected: list[Suspects] = [(REJECTED, shard, None) for shard in manifest.rejects]
     if not manifest.metrics["kept"].get("contaminated_by", {"count": 0})["count"]:
-        return
+        return rejected
     parent = parent_of(root, manifest)
-    for before, after in zip(parent.shards if parent else manifest.shards, manifest.shards, strict=True):
-        rows = {_place(row): row for row in _rows(root, after, (*WHO, "cut_evidence")) if row["cut_evidence"]}
-        texts = _texts_at(root, before, rows) if parent and rows else {}
-        for place, row in rows.items():
-            yield {**row, "evidence": row["cut_evidence"], "text": texts.get(place, "")}, CUT
+    before = parent.shards if parent else [None] * len(manifest.shards)
+    return rejected + [(CUT, *pair) for pair in zip(manifest.shards, before, strict=True)]
+
+
+def _listed(root: str, benchmark: str, screened: Suspects) -> dict[str, Any]:
+    """Return the hits of the documents of a shard, of one benchmark if named."""
+    outcome, shard, before = screened
+    rows = _rows(root, shard, (*WHO, "text", "evidence")) if outcome == REJECTED else _cut(root, shard, before)
+    hits = [facts for row in rows for facts in _facts(row, row["evidence"], outcome)]
+    return {"hits": [facts for facts in hits if benchmark in ("", facts["benchmark"])]}
+
+
+def _cut(root: str, shard: Shard, before: Shard | None) -> Iterator[dict[str, Any]]:
+    """Yield the documents that were cut, with their texts before the cut ("" when those are removed)."""
+    rows = {_place(row): row for row in _rows(root, shard, (*WHO, "cut_evidence")) if row["cut_evidence"]}
+    texts = _texts_at(root, before, rows) if before and rows else {}
+    for place, row in rows.items():
+        yield {**row, "evidence": row["cut_evidence"], "text": texts.get(place, "")}
 
 
 def _texts_at(root: str, shard: Shard, places: Container[Place]) -> dict[Place, str]:
@@ -255,27 +311,27 @@ def _rows(root: str, shard: Shard, columns: Sequence[str]) -> Iterator[dict[str,
         yield from batch.to_pylist()
 
 
-def _hit(
-    version: version_log.Version,
-    row: Mapping[str, Any],
-    hit: Mapping[str, Any],
-    outcome: str,
-    texts: Texts,
-    *,
-    published: bool,
-) -> Hit:
-    start, end = hit["spans"][0]
-    text = row["text"]
-    reference = texts.get((hit["benchmark"], hit["item"], hit["part"], hit["field"]), ())
+def _facts(row: Mapping[str, Any], found: str, outcome: str) -> Iterator[dict[str, Any]]:
+    """Yield the hits that the evidence of a document lists, each with the text around the first of its spans."""
+    for hit in orjson.loads(found)["hits"]:
+        start, end = hit["spans"][0]
+        text = row["text"]
+        yield {
+            "outcome": outcome,
+            **{name: row[name] for name in WHO},
+            **{name: hit[name] for name in ("benchmark", "item", "part", "field", "method", "score", "spans")},
+            "found": (text[max(0, start - AROUND) : start], text[start:end], text[end : end + AROUND]),
+        }
+
+
+def _hit(version: version_log.Version, facts: Mapping[str, Any], texts: Texts, *, published: bool) -> Hit:
+    reference = texts.get((facts["benchmark"], facts["item"], facts["part"], facts["field"]), ())
     return Hit(
         recipe=version.recipe,
         snapshot=version.snapshot,
-        outcome=outcome,
         published=published,
-        **{name: row[name] for name in WHO},
-        **{name: hit[name] for name in ("benchmark", "item", "part", "field", "method", "score", "spans")},
-        found=(text[max(0, start - AROUND) : start], text[start:end], text[end : end + AROUND]),
         reference=" | ".join(reference),
+        **{**facts, "found": tuple(facts["found"])},
     )
 
 
@@ -288,15 +344,14 @@ def search(
     files: Files,
     parts: Mapping[str, str],
     datasets: Sequence[version_log.Version] = (),
+    on: On = HERE,
 ) -> tuple[Scan, list[Hit]]:
     """Search the documents that a version's stage kept for new benchmarks; only texts of candidates are read.
 
     Candidates are chosen by sketches. The params are those of the manifest, so the hits are those that the stage would
-    have had with these benchmarks. `parts` maps more fields to `question`, `answer` or `passage`. `datasets` are as in
-    `listed_hits`. RecipeError where there are no sketches.
+    have had with these benchmarks. `parts` maps more fields to `question`, `answer` or `passage`. `datasets` and `on`
+    are as in `listed_hits`. RecipeError where there are no sketches.
     """
-    from pipeline_tasks.text.near.sketches import sift
-
     manifest = _manifest(root, version)
     params = _with_parts(replace(_params(manifest), benchmarks=_local(files)), parts)
     if not params.sketch:
@@ -306,17 +361,28 @@ def search(
         )
         raise RecipeError(message)
     reference, bounds, texts = read_reference(params), bounds_of(params), _references(params)
-    candidates, row_matches = 0, []
-    for sketches, shard in _sketched(root, manifest):
-        rows = [sift(batch.column("sketch"), reference.sieve) for batch in read_shards(root, (sketches,))]
-        chosen = np.flatnonzero(np.concatenate(rows))
-        candidates += len(chosen)
-        for row, row_hits in _confirmed(_read_rows(root, shard, chosen), reference, bounds):
-            row_matches += [(row, hit) for hit in row_hits]
-    tokens = _published(root, version, datasets) if row_matches else frozenset()
-    hits = [_hit(version, row, hit, KEPT, texts, published=row["id"] in tokens) for row, hit in row_matches]
+    work = _work(root, on, [replace(params, benchmarks={}), [*read_texts(params)]])
+    search_shard = partial(_searched, work.place, reference, bounds)
+    results = [*work.each("searched", search_shard, _sketched(root, manifest), key=list, weight=_bytes)]
+    work.forget()
+    found = [facts for each in results for facts in each["hits"]]
+    tokens = _published(root, version, datasets) if found else frozenset()
+    hits = [_hit(version, facts, texts, published=facts["id"] in tokens) for facts in found]
+    candidates = sum(each["candidates"] for each in results)
     size = sum(shard.bytes for shard in manifest.history_shards)
     return Scan(version.recipe, version.snapshot, manifest.rows, size, candidates, len(hits)), hits
+
+
+def _searched(root: str, reference: "Reference", bounds: "Bounds", shards: tuple[Shard, Shard]) -> dict[str, Any]:
+    """Return how many documents of a shard are candidates by their sketches, and the hits of these."""
+    from pipeline_tasks.text.near.sketches import sift
+
+    sketches, shard = shards
+    rows = [sift(batch.column("sketch"), reference.sieve) for batch in read_shards(root, (sketches,))]
+    chosen = np.flatnonzero(np.concatenate(rows))
+    confirmed = _confirmed(_read_rows(root, shard, chosen), reference, bounds)
+    hits = [facts for row, found in confirmed for facts in _facts(row, found, KEPT)]
+    return {"candidates": len(chosen), "hits": hits}
 
 
 def _local(files: Files) -> dict[str, FilePath]:
@@ -349,7 +415,7 @@ def _with_parts(params: Params, parts: Mapping[str, str]) -> Params:
     )
 
 
-def _sketched(root: str, manifest: Manifest) -> Iterable[tuple[Shard, Shard]]:
+def _sketched(root: str, manifest: Manifest) -> list[tuple[Shard, Shard]]:
     """Return each shard of sketches with the shard whose documents it sketches, row by row."""
     sketches = manifest.history.get("sketches", ())
     if [shard.rows for shard in sketches] != [shard.rows for shard in manifest.shards]:
@@ -357,7 +423,7 @@ def _sketched(root: str, manifest: Manifest) -> Iterable[tuple[Shard, Shard]]:
             f"{root}: {manifest.stage}/{manifest.fingerprint} has sketches that do not fit its shards; refine it again"
         )
         raise ContractError(message)
-    return zip(sketches, manifest.shards, strict=True)
+    return list(zip(sketches, manifest.shards, strict=True))
 
 
 def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Table | None:
@@ -376,7 +442,8 @@ def _confirmed(
     table: pa.Table | None,
     reference: "Reference",
     bounds: "Bounds",
-) -> Iterator[tuple[dict[str, Any], Sequence[Mapping[str, Any]]]]:
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the documents that match, each with the evidence of that."""
     from pipeline_tasks.text.near.matches import find
 
     if table is None:
@@ -384,7 +451,7 @@ def _confirmed(
     texts = table.column("text").combine_chunks()
     for row, matches in find(texts, reference, bounds).items():
         document = table.slice(row, 1).to_pylist()[0]
-        yield document, orjson.loads(evidence(document["text"], matches))["hits"]
+        yield document, evidence(document["text"], matches)
 
 
 def screened_versions(root: str, versions: Iterable[version_log.Version]) -> list[Screened]:

@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,13 @@ from pipeline_tasks.errors import ContractError, JobLost, RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LOCAL, engine_names, whole_root_verbs
 from pipeline_tasks.run.tasks.cancellation import canceled_by
-from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests.wire import decode
 from pipeline_tasks.service.verbs import verbs
 from pipeline_tasks.store.local_store import UNFINISHED, LocalStore
+from tests import screened_root
 from tests.faults.forked import SERVER, ended, forked
 from tests.faults.whole_root_victim import main as victim
+from tests.screened_root import QUESTIONS, done
 from tests.small_build import DATASET, build, copied
-from tests.small_root import SmallRoot
 from tests.squares import squared
 
 pytestmark = pytest.mark.slow
@@ -51,10 +51,12 @@ EXAMPLES: Mapping[str, Callable[[str], Request]] = {
     "export": lambda root: {
         "verb": "export", "root": root, "recipe": DATASET, "version": 1, "exports": {"parquet": 300, "text-jsonl": 900}
     },
+    "contamination": lambda root: {"verb": "contamination", "root": root},
+    "opted_out": lambda root: {"verb": "opted_out", "root": root},
 }  # fmt: skip
-"""A request of each verb over a root that has a build; whoever adds a verb adds one."""
+"""A request of each verb over a root that has what it reads; whoever adds a verb adds one."""
 
-KILLED_AT = {"verify": 9, "publish": 6, "export": 11}
+KILLED_AT = {"verify": 9, "publish": 6, "export": 11, "contamination": 2, "opted_out": 4}
 """The write behind which a process is killed: some receipts are there, and not all."""
 
 
@@ -225,23 +227,42 @@ def test_work_is_one_job_of_spark_that_says_what_it_does(spark: str, tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def built(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> SmallRoot:
-    """A root that has a training dataset."""
-    small = copied(small_root, tmp_path_factory.mktemp("whole"))
-    build(small)
-    return small
+def root_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return a root that has what a verb reads: a training dataset, or rights and evaluation items."""
+
+    @cache
+    def screened() -> str:
+        return screened_root.build(tmp_path_factory.mktemp("screened"))
+
+    @cache
+    def built() -> str:
+        small = copied(request.getfixturevalue("small_root"), tmp_path_factory.mktemp("built"))
+        build(small)
+        return small.root
+
+    return lambda verb: screened() if verb in QUESTIONS else built()
+
+
+def beside(root: str, folder: Path) -> str:
+    """Return a copy of a root, with the evaluation sets that lie beside it."""
+    folder.mkdir(exist_ok=True)
+    for sets in Path(root).parent.glob("*.jsonl"):
+        shutil.copy(sets, folder)
+    return str(shutil.copytree(root, folder / "root"))
 
 
 @pytest.fixture(scope="module")
 def expected(
-    built: SmallRoot, tmp_path_factory: pytest.TempPathFactory
-) -> Mapping[str, tuple[Request, dict[str, bytes]]]:
-    """The reply to each verb, and the objects that it leaves, where nothing stops it on this machine."""
-    return {
-        verb: (plain(root, handle(decode(EXAMPLES[verb](root)))), left(root))
-        for verb in whole_root_verbs()
-        for root in [copied(built, tmp_path_factory.mktemp(verb)).root]
-    }
+    root_of: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], tuple[Request, dict[str, bytes]]]:
+    """Return what a verb says, and the objects that it leaves, where nothing stops it on this machine."""
+
+    @cache
+    def said(verb: str) -> tuple[Request, dict[str, bytes]]:
+        root = beside(root_of(verb), tmp_path_factory.mktemp(verb))
+        return plain(root, done(EXAMPLES[verb](root))), left(root)
+
+    return said
 
 
 def left(root: str) -> dict[str, bytes]:
@@ -260,21 +281,33 @@ def plain(root: str, answer: Any) -> Request:
     return dict(json.loads(json.dumps(answer).replace(json.dumps(root)[1:-1], "ROOT")))
 
 
-def test_every_verb_that_a_recipe_may_name_is_a_request_with_an_engine() -> None:
-    for verb in whole_root_verbs():
+def test_every_verb_that_a_recipe_may_name_has_an_engine() -> None:
+    for verb in set(whole_root_verbs()) - set(QUESTIONS):
         assert {"engine", "address"} <= {each.name for each in fields(verbs()[verb].request)}  # type: ignore[arg-type]
-        assert set(EXAMPLES) == set(KILLED_AT) == set(whole_root_verbs())
+    assert set(EXAMPLES) == set(KILLED_AT) == set(whole_root_verbs())
+
+
+def test_what_questions_find_is_not_nothing(expected: Any) -> None:
+    hits, opted = (expected(verb)[0] for verb in ("contamination", "opted_out"))
+    assert {(hit["benchmark"], hit["outcome"]) for hit in hits["listed"]} == {("quiz", "rejected")}
+    assert {hit["benchmark"] for _, found in hits["added"] for hit in found} == {"later"}
+    assert [each["url"].removeprefix("https://") for each in opted["opted_out"]] == [
+        "a.example/one",
+        "b.example/one",
+        "d.example/one",
+        "d.example/two",
+    ]
 
 
 @pytest.mark.parametrize("verb", whole_root_verbs())
 def test_a_verb_that_was_killed_goes_on_on_any_engine(
-    verb: str, any_on: On, built: SmallRoot, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verb: str, any_on: On, root_of: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = copied(built, tmp_path)
-    request = EXAMPLES[verb](small.root)
+    root = beside(root_of(verb), tmp_path)
+    request = EXAMPLES[verb](root)
     killed = forked(victim, json.dumps(request), str(KILLED_AT[verb]), log=tmp_path / "log")
     assert ended(killed) == -signal.SIGKILL, (tmp_path / "log").read_text()
-    receipts = [path for path in left(small.root).keys() - left(built.root).keys() if is_receipt(path)]
+    receipts = [path for path in left(root).keys() - left(root_of(verb)).keys() if is_receipt(path)]
     assert receipts
     sent = []
 
@@ -283,11 +316,11 @@ def test_a_verb_that_was_killed_goes_on_on_any_engine(
         return engine._each(tasks, weight)
 
     monkeypatch.setattr(LocalEngine, "each", each_)
-    answer = handle(decode({**request, "engine": any_on.engine, "address": any_on.address}))
+    answer = done(request, any_on)
     again = sum(sent)
-    assert (plain(small.root, answer), left(small.root)) == expected[verb]
+    assert (plain(root, answer), left(root)) == expected(verb)
     sent.clear()
-    handle(decode(EXAMPLES[verb](copied(built, tmp_path / "whole").root)))
+    done(EXAMPLES[verb](beside(root_of(verb), tmp_path / "whole")))
     assert again == sum(sent) - len(receipts) > 0
 
 
@@ -296,12 +329,12 @@ def is_receipt(path: str) -> bool:
 
 
 @pytest.mark.parametrize("verb", whole_root_verbs())
-def test_two_drivers_of_a_verb_do_it_together(verb: str, built: SmallRoot, expected: Any, tmp_path: Path) -> None:
-    small, together = copied(built, tmp_path), SERVER.Barrier(2)
-    request = json.dumps(EXAMPLES[verb](small.root))
+def test_two_drivers_of_a_verb_do_it_together(verb: str, root_of: Any, expected: Any, tmp_path: Path) -> None:
+    root, together = beside(root_of(verb), tmp_path), SERVER.Barrier(2)
+    request = json.dumps(EXAMPLES[verb](root))
     logs = [tmp_path / f"log{number}" for number in range(2)]
     both = [forked(victim, request, log=log, together=together) for log in logs]
     assert [ended(process) for process in both] == [0, 0], [log.read_text() for log in logs]
     for log in logs:
-        assert plain(small.root, json.loads(log.read_text().splitlines()[-1])) == expected[verb][0]
-    assert {path: body for path, body in left(small.root).items() if not is_receipt(path)} == expected[verb][1]
+        assert plain(root, json.loads(log.read_text().splitlines()[-1])) == expected(verb)[0]
+    assert {path: body for path, body in left(root).items() if not is_receipt(path)} == expected(verb)[1]

@@ -6,19 +6,19 @@ import signal
 import sys
 
 from pipeline_tasks.engines import each
+from pipeline_tasks.engines.each import On
 from pipeline_tasks.engines.workers import Workers
-from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests.wire import decode
 from pipeline_tasks.service.work import publication
 from tests.faults.victim import strike_at
+from tests.screened_root import done
 
 
 def main(request: str, at: str = "-1") -> None:
-    """Handle a request, of which every batch has a receipt; print its reply."""
+    """Do a verb, of which every batch has a receipt; print what it says."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # so that an export writes in this process
     each.FEW, publication.WORKERS = 0, Workers()
     strike_at(signal.SIGKILL, "after", int(at))
-    sys.stdout.write(json.dumps(handle(decode(json.loads(request)))))
+    sys.stdout.write(json.dumps(done(json.loads(request), On(workers=Workers()))))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Records that reserve their address: the newest of each counts, by tables on disk as by a dict of all addresses."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from refinery_rights import opted_out as of_rights
-from refinery_rights.opted_out import RESERVED, reserved_by
+from refinery_rights.opted_out import KEYS, RESERVED, newer_than, reserved_by
 
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.text.base.key_pages import KeyedFile
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.takedown import URL, keys_of
 
@@ -32,9 +35,9 @@ def test_the_newest_record_of_an_address_counts(records: list[Known], size: int,
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(of_rights, "BATCH_ROWS", size)
         patch.setattr(of_rights, "RUN_BYTES", run_bytes)
-        found = reserved_by(signaled(records), dated(records, size), folder)
+        found = reserved_by(signaled(records), partial(freed, records, size, folder), folder)
         keys = keys_of((URL, url(name)) for name in "abcde")
-        rows = found.rows(pa.array(keys)).to_pylist()
+        rows = KeyedFile(f"{folder}/{found.path}").rows(pa.array(keys)).to_pylist()
     assert {row["value"]: row["moment"] for row in rows} == {name: sort(moment) for name, moment in expected.items()}
 
 
@@ -55,6 +58,11 @@ def signaled(records: Sequence[Known]) -> Iterator[pa.RecordBatch]:
     for name, moment, rejects in records:
         row = {"key": keys_of([(URL, url(name))])[0], "moment": sort(moment), "signal": "noai", "value": url(name)}
         yield pa.RecordBatch.from_pylist([row] if rejects else [], RESERVED)
+
+
+def freed(records: Sequence[Known], size: int, folder: str, known: Shard) -> Iterator[pa.RecordBatch]:
+    for keys in newer_than(KeyedFile(f"{folder}/{known.path}"), dated(records, size)):
+        yield pa.record_batch([keys], schema=KEYS)
 
 
 def dated(records: Sequence[Known], size: int) -> Iterator[pa.RecordBatch]:

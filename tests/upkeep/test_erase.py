@@ -473,6 +473,8 @@ def test_what_cannot_be_erased_is_named_and_no_certificate_is_given(
     before = without_log(root)
     damaged.write_bytes(b"PAR1" + damaged.read_bytes())
     capsys.readouterr()
+    assert erase(root, "--dry-run") == ContractError.exit_code
+    assert "NOT ERASED notes/a.txt" in capsys.readouterr().out
     assert erase(root, "--json") == ContractError.exit_code
     said = json.loads(capsys.readouterr().out)["left"]
     name = str(damaged.relative_to(root.root))

@@ -91,8 +91,19 @@ def test_a_version_that_is_published_after_the_search_keeps_its_files(root: str)
     assert Path(root, path).exists()
 
 
-@pytest.mark.parametrize("recipe", [RECIPE, DATASET])
-def test_the_files_of_a_log_that_was_removed_are_no_orphans(recipe: str, root: str) -> None:
+@pytest.mark.parametrize(
+    ("recipe", "again"),
+    [(RECIPE, "every snapshot again in order"), (DATASET, f"`refinery build .* --recipe {DATASET}`")],
+)
+def test_the_files_of_a_log_that_was_removed_are_no_orphans(recipe: str, again: str, root: str) -> None:
     shutil.rmtree(Path(root, dataset_log(recipe).folder))
-    with pytest.raises(ContractError, match=f"{root}/datasets/{recipe} was removed or cut"):
+    with pytest.raises(ContractError, match=f"{root}/datasets/{recipe} was removed or cut.* then {again}"):
         find_orphans(root, EVERYTHING)
+
+
+def test_what_was_made_of_versions_whose_log_was_removed_names_the_log(root: str) -> None:
+    shutil.rmtree(Path(root, dataset_log(RECIPE).folder))
+    made = [problem for problem in verify(root).findings.problems if "was made with" in problem.problem]
+    assert {(problem.heal, f"{root}/compose/" in problem.object) for problem in made} == {
+        ("restore that log from a backup", True)
+    }

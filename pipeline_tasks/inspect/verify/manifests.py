@@ -1,6 +1,6 @@
 """Checks the manifests of a version: the links between them, what they cover, and where every row went."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline_tasks.cards import is_stage, stage_card
@@ -63,18 +63,20 @@ class Manifests:
             return Committed(where, path, manifest, digest)
         return None
 
-    def changed(self, made_of: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-        """Yield each manifest that is not as it was when another was made of it: fingerprint, digest, what it is now.
+    def check(self, read: Committed, made_of: Mapping[str, str], how: str) -> None:
+        """Check that the manifests that another was made of, `how`, are as they were, and named by a version.
 
         `made_of` are digests by fingerprint. A manifest that is damaged is a problem of its own, and so is a damaged
         entry of a log, which may name those that no other names.
         """
         for fingerprint, digest in made_of.items():
-            known = self.by_fingerprint.get(fingerprint)
+            known, subject = self.by_fingerprint.get(fingerprint), f"was made with {how}{fingerprint}"
             if known is not None and known.digest != digest:
-                yield fingerprint, digest, known.digest
+                problem, heal = f"{subject}, which is not there as it was", "restore that manifest from a backup"
+                self.findings.add(Problem(read.where, problem, digest, known.digest, heal))
             if known is None and fingerprint not in self.damaged and self.complete:
-                yield fingerprint, digest, "no version names it"
+                problem = f"{subject}, which no version names: the log of its recipe was removed or cut"
+                self.findings.add(Problem(read.where, problem, heal="restore that log from a backup"))
 
 
 def heal_manifest(path: str, version: Version) -> str:
@@ -97,7 +99,7 @@ def check_version(
         if stage == COMPOSE:
             _check_composed(read, findings, manifests)
         else:
-            _check_history(read, findings, manifests)
+            _check_history(read, manifests)
         if parent is not None:
             _check_parent(parent, read, findings)
             _check_rows(parent.manifest, read, findings)
@@ -149,9 +151,7 @@ def _check_composed(read: Committed, findings: Findings, manifests: Manifests) -
     """Check that the manifests of the selected versions are there as they were composed."""
     known = manifests.by_fingerprint
     made_of = dict(zip(read.manifest.parents, read.manifest.parent_digests, strict=True))
-    for fingerprint, expected, actual in manifests.changed(made_of):
-        problem = f"was composed of the manifest {fingerprint}, which is not there as it was"
-        findings.add(Problem(read.where, problem, expected, actual, "restore that manifest from a backup"))
+    manifests.check(read, made_of, "the manifest ")
     inputs = [known[fingerprint].manifest for fingerprint in read.manifest.parents if fingerprint in known]
     shards = tuple(shard for manifest in inputs for shard in manifest.shards)
     if len(inputs) == len(read.manifest.parents) and read.manifest.shards != shards:
@@ -174,13 +174,11 @@ def _check_parent(parent: Committed, read: Committed, findings: Findings) -> Non
         findings.add(Problem(read.where, "was made from another form of its parent", *digests, REFINE_AGAIN))
 
 
-def _check_history(read: Committed, findings: Findings, manifests: Manifests) -> None:
+def _check_history(read: Committed, manifests: Manifests) -> None:
     """Check that the history that a stage was made with is still there."""
     manifest = read.manifest
     made_of = dict(zip(manifest.parents[1:], manifest.parent_digests[1:], strict=True))
-    for fingerprint, expected, actual in manifests.changed(made_of):
-        problem = f"was made with the history of {manifest.stage}/{fingerprint}, which is not there as it was"
-        findings.add(Problem(read.where, problem, expected, actual, "restore that manifest from a backup"))
+    manifests.check(read, made_of, f"the history of {manifest.stage}/")
 
 
 def _check_rows(parent: Manifest, read: Committed, findings: Findings) -> None:

@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.cards import stage_that, tokenizes
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.exports.tokenizer import tokenizer_row
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stages.tokenize.params import Params, Training
 from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_history, read_manifest
+from pipeline_tasks.store.reading import read_manifest
 
 TRAINED, PUBLISHED, DEFAULT = "trained", "published", "default"
 """Sources of a pin that no recipe names: documents, published versions, and what comes with Refinery."""
@@ -137,12 +136,6 @@ def pin_of(row: Mapping[str, Any], recipe: str, source: str, params: Params) -> 
 
 def _digest(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(row["definition"]).hexdigest()
-
-
-def tokenizer_row(root: str, manifest: Manifest) -> dict[str, Any]:
-    """Return the tokenizer that a `tokenize` manifest saved."""
-    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, manifest, "tokenizer"))).to_pylist()
-    return rows[0]
 
 
 def has_digest(path: str, digest: str) -> bool:

@@ -1,4 +1,4 @@
-"""Reads packed sequences with their tokens, which they take from the documents that they were packed from."""
+"""Reads the sequences of a packed shard, with tokens from the documents that they were packed from."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +22,14 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Packed shards, the documents that they were packed from, and the params of packing.
+    """A packed shard, the documents that it was packed from, and the params of packing.
 
-    With `carried`, sequences go on from one shard to the next: `documents` are all shards from that on in which the
-    first sequence begins. Else each packed shard is from the shard of documents at its place.
+    With `carried`, its sequences may go on in the next shards: `documents` are all shards from that on in which the
+    first sequence begins. Else they are of the shard that it was packed from.
     """
 
     root: str
-    packed: Shards
+    packed: Shard
     documents: Shards
     length: int
     pad_id: int
@@ -38,40 +38,21 @@ class Packing:
     def batches(self) -> Batches:
         """Yield the sequences in their order: rows of `stages.pack.sequences.SEQUENCE`.
 
-        In memory are, of shards that were packed each by itself, the tokens of one; of others those of one batch.
-        Shards of releases that stored tokens are read as they are.
+        In memory are the tokens of all documents, or with `carried` those of one batch. A shard of a release that
+        stored tokens is read as it is.
         """
-        if self.carried:
-            yield from self._carried()
-            return
-        for at, shard in enumerate(self.packed):
-            yield from self._of_shard(shard, self.documents[at : at + 1])
-
-    def _of_shard(self, shard: Shard, documents: Shards) -> Batches:
-        tokens: _Tokens | None = None
-        for batch in read_shards(self.root, [shard]):
+        where, tokens = f"{self.root}/{self.packed.path}", None
+        stream = _Stream(read_shards(self.root, self.documents, ["id", "copy", "tokens"]))
+        for batch in read_shards(self.root, [self.packed]):
             if "tokens" in batch.schema.names:
                 yield batch
                 continue
-            tokens = tokens or _read_tokens(self.root, documents)
-            for part in self._parts(batch):
-                yield self._laid_out(part, tokens, f"{self.root}/{shard.path}")
-
-    def _carried(self) -> Batches:
-        stream = _Stream(read_shards(self.root, self.documents, ["id", "copy", "tokens"]))
-        for shard in self.packed:
-            for batch in read_shards(self.root, [shard]):
-                if "tokens" in batch.schema.names:
-                    yield batch
-                    continue
-                for part in self._parts(batch):
-                    yield self._cut(part, stream, f"{self.root}/{shard.path}")
-
-    def _parts(self, batch: pa.RecordBatch) -> Batches:
-        """Yield slices of as many sequences as have their tokens in memory at a time; at least one."""
-        rows = max(BATCH_TOKENS // self.length, 1)
-        for first in range(0, max(batch.num_rows, 1), rows):
-            yield batch.slice(first, rows)
+            if not self.carried:
+                tokens = tokens or _read_tokens(self.root, self.documents[:1])
+            rows = max(BATCH_TOKENS // self.length, 1)
+            for first in range(0, max(batch.num_rows, 1), rows):
+                part = batch.slice(first, rows)
+                yield self._laid_out(part, tokens, where) if tokens else self._cut(part, stream, where)
 
     def _cut(self, batch: pa.RecordBatch, stream: "_Stream", where: str) -> pa.RecordBatch:
         """Return sequences with the next tokens of the stream, of which only the last may have pads."""

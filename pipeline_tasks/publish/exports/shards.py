@@ -99,7 +99,7 @@ def reached(shuffled: Shards, at: int, length: int, *, carried: bool) -> Shards:
 
 def write(shard: PackedShard, folder: Path) -> dict[str, int]:
     """Write the files of a packed shard into a local folder, as `shard.<ending>`; return its sequences and tokens."""
-    packing = Packing(shard.root, (shard.packed,), shard.shuffled, shard.length, shard.pad_id, shard.carried)
+    packing = Packing(shard.root, shard.packed, shard.shuffled, shard.length, shard.pad_id, shard.carried)
     sequences = list(packing.batches())
     with (folder / "shard.bin").open("wb") as out:
         counts = write_bin(sequences, out, shard.dtype)

@@ -1,6 +1,7 @@
 """Reads the tokenizer that a build encoded its documents with."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,7 +32,13 @@ class Tokenizer:
         return f"tokenizer{suffix_of(self.kind)}"
 
 
+def tokenizer_row(root: str, tokenize: Manifest) -> dict[str, Any]:
+    """Return the row of the tokenizer that a `tokenize` manifest saved as history."""
+    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, tokenize, "tokenizer"))).to_pylist()
+    return rows[0]
+
+
 def tokenizer_of(root: str, tokenize: Manifest) -> Tokenizer:
     """Return the tokenizer that a `tokenize` manifest saved as history."""
-    row = pa.Table.from_batches(list(read_history(root, tokenize, "tokenizer"))).to_pylist()[0]
+    row = tokenizer_row(root, tokenize)
     return Tokenizer(row["kind"], row["name"], row["definition"], row["vocab_size"], row["eos_id"])

@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import tokenizes
 from pipeline_tasks.constraints import is_bucket
-from pipeline_tasks.ledger import recorded_recipes
-from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import Manifest, fingerprint_in
 from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.exported import FILES
@@ -38,7 +36,7 @@ from pipeline_tasks.upkeep.retention.policy import (
     Policy,
 )
 from pipeline_tasks.upkeep.retention.rows import content_bytes, says
-from pipeline_tasks.upkeep.vacuum import DAY, Prefix, clock, export_of, prefixes, stage_folders
+from pipeline_tasks.upkeep.vacuum import DAY, Prefix, clock, every_version, export_of, prefixes, stage_folders
 
 BLANK, REMOVE, DELETE, COLD = "blank", "remove", "delete", "cold"
 """What is done: rows are blanked, a named object is removed, one that nothing names is, or the class changes."""
@@ -151,11 +149,9 @@ def find_steps(root: str, policy: Policy) -> Plan:
 
 def _look(root: str) -> _Root:
     store = storage.connect(root)
-    recipes = {*version_log.recipes(root), *recorded_recipes(root)}
-    for recipe in recipes:
-        require_log(root, recipe)
-    versions = [version for recipe in sorted(recipes) for version in version_log.versions(root, recipe)]
-    live = [version for recipe in sorted(recipes) for version in version_log.latest_by_snapshot(root, recipe)]
+    versions = every_version(root)
+    recipes = dict.fromkeys(version.recipe for version in versions)
+    live = [version for recipe in recipes for version in version_log.latest_by_snapshot(root, recipe)]
     published = [path for version in versions for path in version.manifests.values()]
     stages = [prefix for prefix in prefixes(store, stage_folders(store, published)) if prefix.manifests]
     return _Root(root, store, {entry.path: entry for entry in store.list("")}, stages, versions, live, clock(store))
