@@ -1,26 +1,103 @@
 """Checks what a person writes for gates, before anything runs: bounds of a recipe, and overrides."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pipeline_tasks.cards import is_own, known_card, stage_card
+from pipeline_tasks.cards import is_own, known_card, stage_card, stage_names
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.batch_expectations import (
+    BatchExpectation,
+    batch_expectations_at,
+    check_columns,
+    gate_of,
+    own_suites,
+)
+from pipeline_tasks.gate.batches import ROWS, histogram_columns, row_columns
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts import compute_facts
-from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
-from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite, suite_at
+from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
+from pipeline_tasks.gate.suites import (
+    EVERY,
+    EXPECTATIONS,
+    FACTS,
+    Bounds,
+    Expectation,
+    apply_bounds,
+    check_bound,
+    suite_at,
+)
+from pipeline_tasks.gate.validating import require_validator
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of
 
 
 def suites_of(gate: str) -> list[Expectation]:
-    """Return the expectations of a stage's gate, or of one of those before the first stage and before publication."""
-    if gate in (VERDICT, PUBLISH):
-        return load_suite(gate)
-    brought = None if is_own(gate) else known_card(gate)
-    if brought is None:
-        return load_suite(EVERY) + load_suite(gate)
-    return load_suite(EVERY) + (suite_at(Path(brought.suite)) if brought.suite else [])
+    """Return the bounds of a stage's gate, or of one of those before the first stage and before publication."""
+    return [bound for path, _ in (*_shipped(gate), *_own(gate)) for bound in suite_at(path)]
+
+
+def over_batches(gate: str) -> list[BatchExpectation]:
+    """Return the expectations of a gate that are over a batch as it is."""
+    return [each for path, name in (*_shipped(gate), *_own(gate)) for each in batch_expectations_at(path, name)]
+
+
+def _names_of(gate: str) -> tuple[str, ...]:
+    """Return the names of the suites that a gate has."""
+    return (gate,) if gate in (EVERY, VERDICT, PUBLISH) else (EVERY, gate)
+
+
+def _shipped(gate: str) -> Iterator[tuple[Path, str]]:
+    """Yield the suites that come with a gate: `every_stage`, and that of its name, with the names."""
+    for name in _names_of(gate):
+        card = None if name in (EVERY, VERDICT, PUBLISH) or is_own(name) else known_card(name)
+        if card is None or card.suite:
+            yield (Path(card.suite) if card else EXPECTATIONS / f"{name}.json"), name
+
+
+def _own(gate: str) -> Iterator[tuple[Path, str]]:
+    """Yield the suites that a team brings for a gate, with the names."""
+    yield from ((path, name) for path in own_suites() if (name := gate_of(path)) in _names_of(gate))
+
+
+def check_suites(recipe: Recipe) -> None:
+    """Refuse suites that a team brings with a type, argument, batch, column or fact that there is not."""
+    own = [(path, gate_of(path)) for path in own_suites()]
+    over = [each for path, gate in own for each in batch_expectations_at(path, gate)]
+    if over:
+        require_validator(over)
+    for path, gate in own:
+        _check_bounds(path, gate, [name for each in _gates(gate, recipe) for name in _names(each)])
+    for each in over:
+        check_columns(each, sorted(_columns(each, recipe)))
+
+
+def _check_bounds(path: Path, gate: str, facts: Iterable[str]) -> None:
+    """Raise RecipeError for a bound of a suite without limits, or of a fact that there is not."""
+    shipped = (bound["kwargs"]["column"] for suite, _ in _shipped(gate) for bound in suite_at(suite))
+    known: Facts = dict.fromkeys((*facts, *shipped))
+    for bound in suite_at(path):
+        try:
+            check_bound(bound, known)
+        except RecipeError as error:
+            message = f"{bound['origin']}: {str(error).removeprefix('gates: ')}"
+            raise RecipeError(message) from error
+
+
+def _gates(gate: str, recipe: Recipe) -> list[str]:
+    """Return the gates that a suite is for: `every_stage` is for all stages of a recipe."""
+    return [step.stage for step in recipe.steps] if gate == EVERY else [gate]
+
+
+def _columns(expectation: BatchExpectation, recipe: Recipe) -> Collection[str]:
+    """Return the columns that a batch of a recipe's gate may have: rows have those of the stages before, too."""
+    stages, gate = [step.stage for step in recipe.steps], expectation.gate
+    last = stages[-1] if gate == PUBLISH else gate
+    if expectation.batch == ROWS:
+        is_whole = recipe.versions or last not in stages
+        return row_columns(stage_names() if is_whole else stages[: stages.index(last) + 1])
+    if expectation.batch == FACTS:
+        return {name for each in _gates(gate, recipe) for name in _names(each)}
+    return {name for each in _gates(last, recipe) for name in histogram_columns(each)}
 
 
 def gate_names(recipe: Recipe) -> tuple[str, ...]:
@@ -40,8 +117,8 @@ def check_bounds(recipe: Recipe) -> None:
 
 def _names(gate: str) -> Facts:
     """Return the names of the facts of a gate, without values."""
-    if gate == PUBLISH:
-        return dict.fromkeys(SNAPSHOT_FACTS)
+    if gate in (PUBLISH, VERDICT):
+        return dict.fromkeys(SNAPSHOT_FACTS if gate == PUBLISH else VERDICT_FACTS)
     card = stage_card(gate)
     empty = Manifest(
         stage=gate,
@@ -65,6 +142,8 @@ def _names(gate: str) -> Facts:
 
 def bounded(gate: str, bounds: Bounds, facts: Facts) -> list[Expectation]:
     """Return the expectations of a gate with a recipe's bounds; RecipeError for bounds that make no sense."""
+    for path, _ in (suite for suite in _own(gate) if suite[1] == gate):
+        _check_bounds(path, gate, facts)
     expectations = apply_bounds(suites_of(gate), bounds, facts)
     if gate == PUBLISH and not any(_refuses_empty(expectation) for expectation in expectations):
         message = "gates: documents: min_value must be 1 or more; a person overrides the gate to publish no document"

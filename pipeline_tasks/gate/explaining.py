@@ -19,16 +19,29 @@ def explain(failures: Iterable[Failure], undecided: Sequence[Failure]) -> list[s
 
 
 def _lines(failure: Failure) -> Iterator[str]:
-    yield f"{failure.severity}: {failure.column} is {number(failure.observed)}, and {allowed(failure)}"
-    if failure.low is not None or failure.high is not None:
+    yield f"{failure.severity}: {_seen(failure)}"
+    if failure.examples:
+        yield from wrap(
+            f"such as {', '.join(failure.examples)}", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
+        )
+    elif failure.low is not None or failure.high is not None:
         yield INDENT + f"{counted(failure.rows, 'row')} leave {_interval(failure)} possible (99 % on each side)"
     elif failure.median is not None:
         yield INDENT + _learned(failure)
-    elif failure.rows:
+    elif failure.rows and not failure.batch:
         yield INDENT + f"of {counted(failure.rows, 'row')}"
     whose = "the recipe's bound" if failure.origin == RECIPE else f"bound of {failure.origin}" if failure.origin else ""
     note = note_of(failure)
     yield from wrap(f"{whose}: {note}" if whose else note, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
+
+
+def _seen(failure: Failure) -> str:
+    if failure.batch and failure.observed is None:
+        return f"{failure.column} is not met"
+    if failure.batch and failure.rows:
+        broken, most = round((failure.observed or 0) * failure.rows), failure.bound["max_value"]
+        return f"{failure.column} is not met by {broken:,} of {counted(failure.rows, 'row')}; a share of {most:.6g} may"
+    return f"{failure.column} is {number(failure.observed)}, and {allowed(failure)}"
 
 
 def note_of(failure: Failure) -> str:
@@ -63,10 +76,10 @@ def _limit(failure: Failure) -> str:
 
 
 def allowed(failure: Failure) -> str:
-    """Return what a bound allows: at least, at most, or both."""
+    """Return what a bound allows: at least, at most, or both; what has no limits is met or not."""
     names = (("min_value", "at least"), ("max_value", "at most"))
     limits = [f"{name} {failure.bound[key]:.6g}" for key, name in names if key in failure.bound]
-    return f"must be {' and '.join(limits)}"
+    return f"must be {' and '.join(limits) or 'met'}"
 
 
 def _interval(failure: Failure) -> str:

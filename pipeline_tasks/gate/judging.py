@@ -1,12 +1,13 @@
 """Judges expectations by the intervals of facts: met, violated, or undecided because the rows are too few."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import inf, isfinite
 from typing import Literal
 
 from pipeline_tasks import seams
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Estimate, Facts
 from pipeline_tasks.gate.learning import MEDIAN, USED
@@ -34,6 +35,9 @@ class Failure:
     Of a fact that is no count of all there is, `low` to `high` is the interval that its `rows` leave (None: no limit).
     `origin` is where the bound is written: a suite's file, or the recipe. A learned bound is around the `median` of so
     many `snapshots`. `why` is what a violation usually means, and `remedy` what to do then.
+
+    An expectation over another `batch` than the facts has its batch, type and columns as `column`; `examples` are ids
+    of rows that do not meet it, and `observed` is their share, or what else its type observes.
     """
 
     expectation: str
@@ -49,6 +53,8 @@ class Failure:
     median: float | None = None
     snapshots: int = 0
     remedy: str = ""
+    batch: str = field(default="", metadata={OMITTED: ""})
+    examples: tuple[str, ...] = field(default=(), metadata={OMITTED: ()})
 
 
 ENDS = {"min_value": "at most", "max_value": "at least"}

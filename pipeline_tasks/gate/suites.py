@@ -17,6 +17,12 @@ EXPECTATIONS = shipped("expectations")
 
 EVERY = "every_stage"
 
+FACTS = "facts"
+"""The batch of an expectation that names none: one row, of the facts of a manifest."""
+
+BOUND = "expect_column_max_to_be_between"
+"""The type of an expectation that bounds a fact: the one that is judged by intervals, and that a recipe changes."""
+
 OPEN = (
     "reason_share.error:",
     "language_share.",
@@ -94,28 +100,64 @@ def load_suite(name: str) -> list[Expectation]:
 
 
 def suite_at(path: Path) -> list[Expectation]:
-    """Return a suite's expectations; `needs` is that of the expectation's meta, or else of the suite's."""
+    """Return a suite's bounds on facts; `needs` is that of the expectation's meta, or else of the suite's."""
+    suite = read_suite(path)
+    needs = suite["meta"].get("needs", {})
+    return [_expectation(raw, needs, origin_of(path)) for raw in suite["expectations"] if is_bound(raw, suite)]
+
+
+def read_suite(path: Path) -> Mapping[str, Any]:
+    """Return a suite in Great Expectations' own JSON, each expectation with its meta; RecipeError for another file."""
     try:
         suite = json.loads(path.read_text(encoding="utf-8"))
-        needs = suite.get("meta", {}).get("needs", {})
-        return [_expectation(raw, needs, f"{path.parent.name}/{path.name}") for raw in suite["expectations"]]
-    except (OSError, ValueError, KeyError) as error:
-        message = f"{path} is not a suite of expectations ({error}); restore it from where it was installed"
+        listed = [{**raw, "meta": dict(raw.get("meta") or {})} for raw in suite["expectations"]]
+        return {**suite, "meta": dict(suite.get("meta") or {}), "expectations": listed}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = (
+            f"{path} is not a suite of expectations ({error}); restore it from where it was installed, or correct it"
+        )
         raise RecipeError(message) from error
+
+
+def origin_of(path: Path) -> str:
+    """Return a suite's file as messages name it."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def batch_of(raw: Mapping[str, Any], suite: Mapping[str, Any]) -> str:
+    """Return the batch that an expectation is over: that of its meta, or else of the suite's."""
+    return str(raw["meta"].get("batch", suite["meta"].get("batch", FACTS)))
+
+
+def is_bound(raw: Mapping[str, Any], suite: Mapping[str, Any]) -> bool:
+    """Return whether an expectation of a suite bounds a fact; any other is over a batch as it is."""
+    kwargs = raw.get("kwargs")
+    is_over_facts = raw.get("type") == BOUND and batch_of(raw, suite) == FACTS
+    return is_over_facts and isinstance(kwargs, Mapping) and "column" in kwargs and kwargs.keys() <= {"column", *LIMITS}
 
 
 def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float], origin: str) -> Expectation:
     return {
         "type": raw["type"],
         "kwargs": dict(raw["kwargs"]),
-        "severity": raw["severity"],
-        "notes": raw["notes"],
-        "remedy": raw["meta"]["remedy"],
-        "needs": raw.get("meta", {}).get("needs", needs),
+        "severity": raw.get("severity", SEVERITIES[0]),
+        "notes": raw.get("notes") or "",
+        "remedy": raw["meta"].get("remedy", ""),
+        "needs": raw["meta"].get("needs", needs),
         "origin": origin,
-        "learned": learned_from(raw.get("meta", {})),
+        "learned": learned_from(raw["meta"]),
         "of_size": raw["meta"].get("of_size", False),
     }
+
+
+def check_bound(expectation: Expectation, facts: Facts) -> None:
+    """Raise RecipeError unless a bound of a suite that a team brings has limits or a band, of a fact that there is."""
+    limits = {name: value for name, value in expectation["kwargs"].items() if name != "column"}
+    learned = {name: value for name, value in expectation["learned"].items() if name != "from"}
+    rules = {expectation["learned"]["from"]: learned} if expectation["learned"] else {}
+    _require_known(expectation["kwargs"]["column"], facts)
+    _checked(expectation["kwargs"]["column"], {**limits, **rules})
+    _checked_needs(expectation["needs"], facts)
 
 
 def learned_from(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,7 +252,7 @@ def _added(fact: str, change: Mapping[str, Any], is_bounded: bool) -> Iterator[E
 
     Limits without a severity replace those of a suite where it has some (`is_bounded`), and add none.
     """
-    own = {"type": "expect_column_max_to_be_between", "notes": OWN, "remedy": "", "needs": {}, "origin": RECIPE}
+    own = {"type": BOUND, "notes": OWN, "remedy": "", "needs": {}, "origin": RECIPE}
     for severity in _severities(change, is_bounded):
         limits = {"column": fact, **_limits(change, severity)}
         yield {**own, "kwargs": limits, "severity": severity, "learned": {}}
@@ -295,15 +337,20 @@ def split_judgeable(expectations: Iterable[Expectation], facts: Facts) -> tuple[
     """Return the expectations that can be judged, and for each of the others the reason why it cannot."""
     judgeable, skipped = [], []
     for expectation in expectations:
-        column, needs = expectation["kwargs"]["column"], expectation["needs"]
-        unmet = [f"{fact} >= {least}" for fact, least in needs.items() if _value(facts, fact) < least]
+        column, unmet = expectation["kwargs"]["column"], unmet_needs(expectation["needs"], facts)
         if facts.get(column) is None:
             skipped.append(f"{column}: {_absence(column, facts)}")
         elif unmet:
-            skipped.append(f"{column}: needs {', '.join(unmet)}")
+            skipped.append(f"{column}: {unmet}")
         else:
             judgeable.append(expectation)
     return judgeable, tuple(skipped)
+
+
+def unmet_needs(needs: Mapping[str, float], facts: Facts) -> str:
+    """Return which facts have not reached what an expectation needs, "" if all have."""
+    unmet = [f"{fact} >= {least}" for fact, least in needs.items() if _value(facts, fact) < least]
+    return f"needs {', '.join(unmet)}" if unmet else ""
 
 
 def _value(facts: Facts, fact: str) -> float:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
+from pipeline_tasks.gate.checks import bounded, check_reason, over_batches, suites_of
 from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
@@ -28,6 +28,7 @@ from pipeline_tasks.gate.judging import (
 )
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
 from pipeline_tasks.gate.suites import Bounds, Expectation, split_judgeable
+from pipeline_tasks.gate.validating import validate, validator_here
 from pipeline_tasks.manifest import Manifest, stage_prefix
 from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
@@ -108,7 +109,7 @@ class Question:
     def digest(self) -> str:
         """Return the name under which the verdict is stored next to the manifest."""
         asked = [METHOD, suites_of(self.gate), self.bounds, self.previous, self.override, self.trailing]
-        return digest_of([*asked, *self.poison, *self.evidence])
+        return digest_of([*asked, *self.poison, *self.evidence, *over_batches(self.gate)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,8 @@ def _answer(root: str, question: Question, manifest: Manifest, measured: Measure
     """Judge and store the verdict on a question."""
     if question.override:
         check_reason(question.gate, question.override)
-    verdict, page = _judged(question, manifest, measured, partial(judge_facts, question.gate, manifest.fingerprint))
+    judge = partial(judge_facts, question.gate, manifest.fingerprint)
+    verdict, page = _judged(root, question, manifest, measured, judge)
     verdict, store = replace(verdict, judge=judge_here()[0]), storage.connect(root)
     for placed in _places(question, manifest, verdict):
         files = ((placed.docs, page), (placed.path, seal(placed)))
@@ -217,17 +219,19 @@ def _places(question: Question, manifest: Manifest, verdict: Verdict) -> Iterato
 
 
 def judged_again(root: str, verdict: Verdict) -> Verdict | None:
-    """Return what a stored verdict has to say; None if other suites or another release judged.
+    """Return what a stored verdict has to say; None if other suites or another release judged, or none here can.
 
-    It is judged by plain comparisons, and without a page. Facts of a required verdict are taken as they are stored: the
-    log of ablations has grown since. RecipeError if a manifest is gone that it was compared with.
+    Bounds are judged by plain comparisons, and without a page. Facts of a required verdict are taken as they are
+    stored: the log of ablations has grown since. RecipeError if a manifest is gone that it was compared with.
     """
+    if over_batches(verdict.stage) and validator_here() is None:
+        return None
     manifest = read_manifest(root, verdict.manifest)
     measured = _measured_again(root, verdict, manifest)
     evidence = tuple(sorted(verdict.facts.items())) if verdict.stage == VERDICT else ()
     named = (verdict.stage, verdict.manifest, verdict.previous, verdict.bounds, verdict.override, verdict.trailing)
     question = Question(*named, manifest.poison, evidence)
-    again, _ = _judged(question, manifest, measured, compare_facts)
+    again, _ = _judged(root, question, manifest, measured, compare_facts)
     again = replace(again, docs_digest=verdict.docs_digest, judge=verdict.judge)
     places = _places(question, manifest, again)
     return next((placed for placed in places if placed.path == verdict.path), None)
@@ -247,7 +251,9 @@ Judge = Callable[[Facts, Sequence[Expectation]], tuple[list[Judgment], Render | 
 """Judges facts: `judge_facts`, or `compare_facts` without a page."""
 
 
-def _judged(question: Question, manifest: Manifest, measured: Measured, judge: Judge) -> tuple[Verdict, bytes]:
+def _judged(
+    root: str, question: Question, manifest: Manifest, measured: Measured, judge: Judge
+) -> tuple[Verdict, bytes]:
     """Return the verdict on a question, without the paths at which it is stored, and its page, empty for none."""
     expectations = bounded(question.gate, question.bounds, measured.facts)
     lesson = learn(expectations, measured.now, measured.before)
@@ -255,10 +261,13 @@ def _judged(question: Question, manifest: Manifest, measured: Measured, judge: J
     limited = [expectation for expectation in expectations if not expectation["learned"]]
     judgeable, skipped = split_judgeable([*limited, *lesson.expectations], facts)
     judgments, render = judge(facts, judgeable)
-    failures, undecided, met = (failures_of(judgments, finding) for finding in FINDINGS)
+    validated = validate(root, manifest, measured.facts, over_batches(question.gate))
+    judged = {finding: failures_of(judgments, finding) + validated.found[finding] for finding in FINDINGS}
+    failures, undecided = judged["violated"], judged["undecided"]
     outcome = _outcome(failures, undecided, question.override)
-    lines, judged = explain(failures, undecided), dict(zip(FINDINGS, (failures, undecided, met), strict=True))
+    lines = explain(failures, undecided)
     page = render(f"Gate of {question.gate}: {outcome}", lines, judged) if render else b""
+    page = page.replace(b"</body>", validated.html.encode() + b"</body>")
     verdict = Verdict(
         stage=question.gate,
         fingerprint=manifest.fingerprint,
@@ -267,8 +276,8 @@ def _judged(question: Question, manifest: Manifest, measured: Measured, judge: J
         outcome=outcome,
         override=question.override,
         failures=failures,
-        evaluated=len(judgments),
-        skipped=skipped + lesson.skipped,
+        evaluated=sum(map(len, judged.values())),
+        skipped=skipped + lesson.skipped + validated.skipped,
         facts={name: rounded(estimate.value) if estimate else None for name, estimate in sorted(facts.items())},
         path="",
         docs="",
@@ -300,7 +309,10 @@ def read_verdict(root: str, referred: str) -> Verdict:
         raw = unseal(body, where, way_out)
         require_digest(body, digest, where, way_out)
         for bounds in ("failures", "undecided"):
-            raw[bounds] = tuple(Failure(**failure) for failure in raw.get(bounds, ()))
+            raw[bounds] = tuple(
+                Failure(**{**failure, "examples": tuple(failure.get("examples", ()))})
+                for failure in raw.get(bounds, ())
+            )
         raw["skipped"], raw["trailing"] = tuple(raw["skipped"]), tuple(raw.get("trailing", ()))
         raw["learned"] = tuple(LearnedBound(**bound) for bound in raw.get("learned", ()))
         raw["intervals"] = {name: tuple(interval) for name, interval in raw.get("intervals", {}).items()}

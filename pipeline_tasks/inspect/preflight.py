@@ -18,7 +18,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.engines.address import is_cluster
 from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import NoSpace, RefineryError, Transient
-from pipeline_tasks.gate.checks import check_bounds
+from pipeline_tasks.gate.checks import check_bounds, check_suites
 from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
@@ -174,7 +174,9 @@ def _days(planned: PlannedRun, listing: Listing) -> Iterator[Finding]:
 def recipes(planned: PlannedRun) -> Iterator[Finding]:
     """Find bounds that are none, stages out of order, policies that differ, absent files, and unknown secrets."""
     for recipe in planned.recipes:
-        yield from tried(RECIPE, partial(check_bounds, recipe))[1]
+        yield from (
+            fault for check in (check_bounds, check_suites) for fault in tried(RECIPE, partial(check, recipe))[1]
+        )
         faults = (*order_faults(recipe), *policy_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
         yield from (_of_recipe(recipe, each) for each in (*faults, *empty_sections(recipe)))
         if planned.has_secrets:

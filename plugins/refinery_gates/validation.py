@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
 
-_GX = threading.Lock()  # Great Expectations keeps its current context in a module, and a batch in its data source
+ONE_AT_A_TIME = (
+    threading.Lock()
+)  # Great Expectations keeps its current context in a module, and a batch in its data source
 
 
 def judge() -> Comparison | None:
@@ -39,9 +41,9 @@ def validate(stage: str, run: str, facts: Numbers, expectations: list[Expectatio
 
     RecipeError when an expectation cannot be evaluated.
     """
-    with _GX:
+    with ONE_AT_A_TIME:
         result = _validated(stage, run, facts, expectations)
-        page = _rendered(result)
+        page = rendered(result)
     ordered = sorted(result.results, key=lambda each: int(each.expectation_config.meta["rank"]))
     return [_is_met(each, stage) for each in ordered], _page(page, stage)
 
@@ -55,10 +57,10 @@ def _validated(
     """
     import pandas as pd
 
-    gx = _great_expectations()
+    gx = great_expectations()
     configured = [_configured(rank, expectation) for rank, expectation in enumerate(expectations)]
     result = (
-        _batches()
+        batches()
         .get_batch({"dataframe": pd.DataFrame([facts], dtype="float64")})
         .validate(
             gx.ExpectationSuite(name=stage, expectations=configured),
@@ -70,15 +72,15 @@ def _validated(
 
 
 @lru_cache(maxsize=1)
-def _batches() -> "BatchDefinition":
+def batches() -> "BatchDefinition":
     """Return what makes a batch of a frame, in one context for all validations of this process."""
-    context = _great_expectations().get_context(mode="ephemeral")
+    context = great_expectations().get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     asset = context.data_sources.add_pandas("facts").add_dataframe_asset("facts")
     return asset.add_batch_definition_whole_dataframe("all")
 
 
-def _rendered(result: "ExpectationSuiteValidationResult") -> str:
+def rendered(result: "ExpectationSuiteValidationResult") -> str:
     """Return the Data Docs page of a validation.
 
     A checkpoint that updates a site would compile all templates for each page, render an index, and copy fonts and
@@ -102,7 +104,7 @@ def _renderer() -> Callable[["ExpectationSuiteValidationResult"], str]:
 
 
 @lru_cache(maxsize=1)
-def _great_expectations() -> ModuleType:
+def great_expectations() -> ModuleType:
     """Return the module, which is imported when it is needed: it takes eight seconds."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations._docs_decorators").setLevel(logging.WARNING)  # 200 lines at import
@@ -165,6 +167,11 @@ pre { white-space: pre-wrap; font: inherit; }
 
 def _page(page: str, stage: str) -> str:
     """Return a Data Docs page as a file that needs no other file."""
+    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", escape(stage))}\n{content(page)}</html>\n'
+
+
+def content(page: str) -> str:
+    """Return the body of a Data Docs page without what needs another file."""
     from lxml import html
 
     body = html.document_fromstring(page).body
@@ -174,5 +181,4 @@ def _page(page: str, stage: str) -> str:
         link.drop_tag()
     for styled in body.xpath("//*[@style]"):
         del styled.attrib["style"]
-    content = html.tostring(body, encoding="unicode")
-    return f'<!DOCTYPE html>\n<html lang="en">{HEAD.replace("STAGE", escape(stage))}\n{content}</html>\n'
+    return str(html.tostring(body, encoding="unicode"))

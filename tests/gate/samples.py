@@ -351,11 +351,17 @@ def bad_score(good: Manifest) -> Bad:
 def bad_toxicity(good: Manifest) -> Bad:
     rude = profiled(kept(good, 0.4), toxic_hits=[9] * 9, toxicity_identity_hate=[2.0] * 9, toxicity_adult=[4.0] * 9)
     yield rude, None
-    lost = numbers(language=["de"] * 500)
-    yield replace(good, metrics={**good.metrics, "rejects": good.metrics["rejects"] | lost}), None
+    yield losing_german(good), None
+
+
+def losing_german(good: Manifest) -> Manifest:
+    """Return a manifest as a stage leaves it that rejected three quarters of the documents in one of two languages."""
+    lost = numbers(language=["de"] * 1500)
+    return replace(good, metrics={**good.metrics, "rejects": good.metrics["rejects"] | lost})
 
 
 def bad_pii(good: Manifest) -> Bad:
+    yield losing_german(good), None
     yield profiled(kept(good, 0.5), pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
     yield profiled(good, language=["fr"] * 1000), good
     yield profiled(good, missed_canaries=["card,iban"] * 4), None
@@ -411,6 +417,8 @@ def bad_shuffle(good: Manifest) -> Bad:
 
 def bad_takedown(good: Manifest) -> Bad:
     yield kept(good, 0.0, "takedown:taken_down"), None
+    yield kept(good, 0.03), None
+    yield profiled(good, n_tokens=[1] * 120), good
 
 
 def bad_pack(good: Manifest) -> Bad:

@@ -1,13 +1,13 @@
 """The page of gates: the facts that each suite bounds."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline_tasks.cli.reference.markdown import generated_note, table
+from pipeline_tasks.gate.batches import BATCHES
 from pipeline_tasks.gate.facts import FACTS
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
-from pipeline_tasks.gate.suites import EXPECTATIONS, learned_from
+from pipeline_tasks.gate.suites import EXPECTATIONS, batch_of, is_bound, learned_from, read_suite
 from pipeline_tasks.scorers.report import FACTS as CHECK_FACTS
 from pipeline_tasks.scorers.report import NONSENSE as KINDS
 
@@ -49,10 +49,21 @@ say of it ([how](../how-to/refine/judge-a-recipe.md#a-recipe-that-requires-a-ver
 """
 
 
+BATCHES_HEAD = """
+A suite may hold any expectation of Great Expectations that reads a frame, over a batch that its `meta` (or that of the
+whole suite) names: `{"batch": "rows"}`. `expect_column_max_to_be_between` over `facts` is a bound, which intervals
+judge and recipes change; any other expectation is met or not, as Great Expectations says. Verdicts and Data Docs have
+how many rows do not meet one, and the ids of some, and never a value. `REFINERY_EXPECTATIONS` names a folder of suites
+of your own, which are added to these ([how](../how-to/operate/handle-a-refused-gate.md#a-suite-of-your-own)).
+"""
+
+
 def gates_page() -> str:
     """Return the page as Markdown."""
-    suites = [json.loads(path.read_text("utf-8")) for path in sorted(EXPECTATIONS.glob("*.json"))]
+    suites = map(read_suite, sorted(EXPECTATIONS.glob("*.json")))
     head = ["# Gates\n", generated_note("`expectations/` and `pipeline_tasks/gate/`"), HEAD.strip() + "\n"]
+    head += ["## Batches\n", BATCHES_HEAD.strip() + "\n"]
+    head += [*table(("batch", "what it has"), ([f"`{name}`", has] for name, has in BATCHES.items())), ""]
     rows = ([f"`{name}`", meaning] for name, meaning in FACTS.items())
     computed = ["## Facts\n", FACTS_HEAD.strip() + "\n", *table(("fact", "meaning"), rows)]
     whole = ([f"`{name}`", meaning] for name, meaning in SNAPSHOT_FACTS.items())
@@ -75,24 +86,30 @@ def gates_page() -> str:
 
 def _section(suite: Mapping[str, Any]) -> Iterator[str]:
     """Yield the bounds of a suite; its `needs` hold for each of them that has none of its own."""
-    needs = suite.get("meta", {}).get("needs", {})
+    needs = suite["meta"].get("needs", {})
     yield f"\n## {suite['name']}\n"
     yield from table(
         ("fact", "min", "max", "learned", "severity", "needs", "a violation usually means", "what to do"),
         (
             [
-                f"`{bound['kwargs']['column']}`",
+                f"`{_fact(bound, suite)}`",
                 _number(bound["kwargs"].get("min_value")),
                 _number(bound["kwargs"].get("max_value")),
-                _rule(learned_from(bound.get("meta", {}))),
+                _rule(learned_from(bound["meta"])),
                 bound["severity"],
-                ", ".join(f"{name} {value:g}" for name, value in bound.get("meta", {}).get("needs", needs).items()),
+                ", ".join(f"{name} {value:g}" for name, value in bound["meta"].get("needs", needs).items()),
                 bound["notes"],
                 bound["meta"]["remedy"],
             ]
             for bound in suite["expectations"]
         ),
     )
+
+
+def _fact(bound: Mapping[str, Any], suite: Mapping[str, Any]) -> str:
+    """Return the fact that is bounded, or the batch, type and column of another expectation."""
+    column = str(bound["kwargs"].get("column", ""))
+    return column if is_bound(bound, suite) else f"{batch_of(bound, suite)}: {bound['type']} {column}".strip()
 
 
 def _rule(learned: Mapping[str, Any]) -> str:

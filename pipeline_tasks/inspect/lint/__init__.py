@@ -14,6 +14,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import DEPLOYMENT, deployed, require_one_root, resolved_lines
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
+from pipeline_tasks.gate.batch_expectations import FOLDER
+from pipeline_tasks.gate.checks import check_suites
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_params
 from pipeline_tasks.inspect.lint.idle_stages import idle_stages
@@ -174,7 +176,7 @@ def lint(
         return written
     if written:  # of what is left only faults are said: it is less than was meant
         return [*written, *_lined(recipe, recipe_faults(loaded))]
-    findings = [*_lined(recipe, recipe_faults(loaded)), *_undeployed(loaded)]
+    findings = [*_lined(recipe, recipe_faults(loaded)), *_undeployed(loaded), *_misspelt_suites(loaded)]
     findings += [*idle_stages(loaded), *canceled_params(loaded), *absent_bounds(loaded)]
     findings += required_verdict(loaded, root)
     for step in loaded.steps:
@@ -185,6 +187,14 @@ def lint(
     findings += others
     _require_known(allow, [finding.where for finding in findings])
     return [finding for finding in findings if finding.where not in allow]
+
+
+def _misspelt_suites(recipe: Recipe) -> Iterator[Finding]:
+    """Find that a suite which a team brings names what there is not."""
+    try:
+        check_suites(recipe)
+    except RecipeError as error:
+        yield Finding(fault=True, where=FOLDER, message=str(error))
 
 
 def _lined(recipe: str, findings: Iterable[Finding]) -> Iterator[Finding]:
