@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.binding import nearest
 from pipeline_tasks.cards import is_stage, stage_names
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.batches import BATCHES
 from pipeline_tasks.gate.suites import EVERY, FACTS, OPEN, SEVERITIES, batch_of, is_bound, origin_of, read_suite
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.recipe import PUBLISH, VERDICT
 
 FOLDER = "REFINERY_EXPECTATIONS"
