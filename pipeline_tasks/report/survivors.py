@@ -23,7 +23,6 @@ from pipeline_tasks.run.shuffle import shards_with
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest, read_shards, sampled
-from pipeline_tasks.text.base.characters import TERMINAL, classes
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 
 KINDS: Mapping[str, float] = {"length": 0.02, "whole sentences": 0.05, "date": 0.0, "score": 0.01}
@@ -118,6 +117,8 @@ def whole_sentences(text: str) -> float | None:
 
 def _ends_sentence(line: str) -> bool:
     """Return whether the last character is a full stop or the like, closing quotes and brackets aside."""
+    from pipeline_tasks.text.base.characters import TERMINAL, classes
+
     index, flags = classes()
     for letter in reversed(line):
         code = ord(letter)
