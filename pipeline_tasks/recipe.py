@@ -1,7 +1,7 @@
 """Recipes: the ordered list of stages with their parameters, read from YAML and checked before anything runs."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -350,20 +350,44 @@ def recipe_files(folder: Path = RECIPES) -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
+def readable_recipes(folder: Path, load: Callable[[str], Recipe]) -> tuple[list[Recipe], list[str]]:
+    """Return the recipes of `recipe_files` that `load` reads, and why others are refused: one hides no other."""
+    refused = list[str]()
+    try:
+        names = recipe_names(folder)
+    except RecipeError as error:
+        names, refused = sorted(map(str, folder.glob("*.yaml"))), [str(error)]  # ours, by their paths
+    recipes = []
+    for name in names:
+        try:
+            recipes.append(load(name))
+        except RecipeError as error:
+            refused.append(str(error))
+    return recipes, refused
+
+
 def recipe_names(folder: Path = RECIPES) -> list[str]:
     """Return the names of the recipes of `recipe_files`, sorted."""
     return [*recipe_files(folder)]
 
 
 def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
-    """Read a recipe by name, or by path when `name` ends in `.yaml`."""
+    """Read a recipe by name, or by path when `name` ends in `.yaml`; RecipeError if its file has another name."""
     path = recipe_path(name, folder)
-    return parse_recipe(read_yaml(path), str(path))
+    recipe = parse_recipe(read_yaml(path), str(path))
+    if not _is_path(name) and recipe.name != name:
+        message = f"{path}: it is named {recipe.name!r} inside; a recipe that is known by name has that of its file"
+        raise RecipeError(message)
+    return recipe
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
 
 
 def recipe_path(name: str, folder: Path = RECIPES) -> Path:
     """Return the file of a recipe by name, or by path when `name` ends in `.yaml`; RecipeError if there is none."""
-    if not name.endswith((".yaml", ".yml")):
+    if not _is_path(name):
         files = recipe_files(folder)
         if name not in files:
             raise RecipeError(_unknown(name, [*files], is_file=os.sep in name))

@@ -111,11 +111,12 @@ def test_a_token_stands_for_several_bytes(language: str) -> None:
     assert len(text.encode()) / len(ids_of(text)) >= FLOORS[language]
 
 
-def test_every_language_that_the_default_recipe_keeps_has_its_share() -> None:
-    kept = read_yaml(RECIPES / "web.yaml")["stages"]["filter_language"]["keep"]
+def test_every_language_with_a_share_has_a_source() -> None:
+    """The 23 languages that crawls are full of: those of the recipe `demo` are among them; others take more tokens."""
+    kept = read_yaml(RECIPES / "demo.yaml")["stages"]["filter_language"]["keep"]
     assert set(kept) <= set(SOURCES["percent"])
     assert sum(SOURCES["percent"].values()) == pytest.approx(100)
-    assert {language for source in SOURCES["sources"] for language in source["bytes"]} >= set(kept)
+    assert {language for source in SOURCES["sources"] for language in source["bytes"]} >= {*SOURCES["percent"]} - {"numbers"}
 
 
 def test_each_source_is_pinned_and_free() -> None:

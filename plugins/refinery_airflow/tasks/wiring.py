@@ -14,7 +14,7 @@ from pipeline_tasks.cards import stage_card
 from pipeline_tasks.deployment import Settings, deployed, deployment, names_of, require_one_root
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import Flow, Output, Task, dag_of
-from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
+from pipeline_tasks.recipe import BUILDS, RECIPES, Recipe, load_build, load_recipe, readable_recipes
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.runs.run import is_here
 from refinery_airflow.tasks.operators import (
@@ -85,7 +85,10 @@ def of_roots(dag: str, entries: Iterable[tuple[str, Settings]]) -> list[tuple[st
 
 def recipe_of(entry: str) -> str:
     """Return a recipe of an entry of the deployment's file, below which pages of its root are; "" for the defaults."""
-    return next((name for name in recipe_names() if entry and deployment().entry_of(name) == entry), "")
+    if not entry:
+        return ""
+    recipes, _ = readable_recipes(RECIPES, load_recipe)
+    return next((recipe.name for recipe in recipes if deployment().entry_of(recipe.name) == entry), "")
 
 
 def confined(place: str) -> dict[str, Any]:
@@ -114,21 +117,31 @@ def refusal(recipe: "Recipe | SourceRecipe") -> str:
 
 
 def refusals() -> list[str]:
-    """Return all that the deployment's file refuses: entries, and recipes that build from those of another root."""
-    builds = build_recipes() if deployment().path else []
-    return list(dict.fromkeys([*map(str, deployment().refused.values()), *filter(None, map(refusal, builds))]))
+    """Return why recipes and entries of the deployment's file have no DAG."""
+    (_, unread), (builds, unread_builds) = _of_refining(), _of_builds()
+    refused = map(refusal, builds) if deployment().path else ()
+    entries = map(str, deployment().refused.values())
+    return list(dict.fromkeys([*unread, *unread_builds, *entries, *filter(None, refused)]))
 
 
 def refine_recipes() -> list[Recipe]:
     """Return the recipes to wire: all in `dags/recipes`, or only `REFINERY_RECIPE` (a name or a file's path)."""
-    only = os.environ.get("REFINERY_RECIPE")
-    return [load_recipe(name) for name in ([only] if only else recipe_names())]
+    return _of_refining()[0]
 
 
 def build_recipes() -> list[Recipe]:
     """Return the recipes to wire: all in `dags/recipes/build`, or only `REFINERY_BUILD` (a name or a file's path)."""
+    return _of_builds()[0]
+
+
+def _of_refining() -> tuple[list[Recipe], list[str]]:
+    only = os.environ.get("REFINERY_RECIPE")
+    return ([load_recipe(only)], []) if only else readable_recipes(RECIPES, load_recipe)
+
+
+def _of_builds() -> tuple[list[Recipe], list[str]]:
     only = os.environ.get("REFINERY_BUILD")
-    return [load_build(name) for name in ([only] if only else recipe_names(BUILDS))]
+    return ([load_build(only)], []) if only else readable_recipes(BUILDS, load_build)
 
 
 def dag_id_of(recipe: Recipe) -> str:
