@@ -21,6 +21,8 @@ IN_ITS_ORDER = {
     "pipeline_tasks/ledger/__init__.py": "rows of tables over many recipes are sorted by it, to be read",
     "pipeline_tasks/publish/logs/version_log.py": "which stage was the last in entries of releases that did not say",
     "pipeline_tasks/upkeep/vacuum.py": "all folders of stages",
+    "pipeline_tasks/gate/batch_expectations.py": "which names of gates a misspelt one is near to",
+    "pipeline_tasks/gate/checks.py": "which columns rows may have behind some stages of a recipe, or behind all",
 }
 """Modules that go through the table, and what for; all others may ask only whether it has a stage (`is_stage`)."""
 

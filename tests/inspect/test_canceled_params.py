@@ -54,6 +54,7 @@ OFF: list[tuple[str, dict[str, Any], str]] = [
     ("dedup_minhash", {"threshold": 0, "similarity": "containment"}, "similarity"),
     ("dedup_minhash", {"quality": "language_score"}, "quality"),
     ("dedup_minhash", {"policy": ["lowest_id", "newest"]}, "policy"),
+    ("dedup_substrings", {"min_left": 50}, "min_left"),
     ("score_quality", {"minima": {"toxicity": 0.5}}, "minima.toxicity"),
     ("score_quality", {"weights": {"density": 1.0}, "minima": {}, "shipped_models": True}, "shipped_models"),
     ("filter_toxicity", {"action": "annotate", "fewest": 2}, "fewest"),
