@@ -199,7 +199,9 @@ def test_verify_names_a_segment_that_was_changed_or_removed(tmp_path: Path) -> N
             check_object(expected, findings, full=True)
         assert [problem.object for problem in findings.problems] == [str(path)]
         path.unlink()
-        with pytest.raises(ContractError, match=f"{re.escape(str(path))}.*the file is missing; restore it from a backup"):
+        with pytest.raises(
+            ContractError, match=f"{re.escape(str(path))}.*the file is missing; restore it from a backup"
+        ):
             current_rows(root)
         path.write_bytes(body)
 

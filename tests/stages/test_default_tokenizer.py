@@ -116,7 +116,9 @@ def test_every_language_with_a_share_has_a_source() -> None:
     kept = read_yaml(RECIPES / "demo.yaml")["stages"]["filter_language"]["keep"]
     assert set(kept) <= set(SOURCES["percent"])
     assert sum(SOURCES["percent"].values()) == pytest.approx(100)
-    assert {language for source in SOURCES["sources"] for language in source["bytes"]} >= {*SOURCES["percent"]} - {"numbers"}
+    assert {language for source in SOURCES["sources"] for language in source["bytes"]} >= {*SOURCES["percent"]} - {
+        "numbers"
+    }
 
 
 def test_each_source_is_pinned_and_free() -> None:
