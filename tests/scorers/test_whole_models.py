@@ -81,7 +81,7 @@ def test_an_encoder_has_a_vector_for_all_of_its_tokens(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_model_is_in_these_tests() -> None:
-    """fastText's are in `test_damaged_models`, those of transformers in `test_torch`."""
+    """fastText's are in `test_damaged_models`, those of transformers in `test_torch_scorers`."""
     assert {network.name for network in networks()} == {"ONNX", "Hugging Face"}
 
 

@@ -41,6 +41,9 @@ FINEWEB_CONTENT_PER_TOKEN = 96 * 433e12 / 15e12
 
 _SIZE = re.compile(r"(?i)(\d+(?:\.\d+)?(?:e\d+)?) ?([kmgtp]?)(i?)b?")
 
+MOST = 1e24
+"""Bytes of the largest input that is planned: some hundred times what all crawls have."""
+
 WHOLE = 100
 """From here on a number is shown without a fraction."""
 
@@ -103,10 +106,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _size(text: str) -> float:
     """Read bytes from a number and a unit, of SI or of powers of two."""
     written = _SIZE.fullmatch(text.strip())
-    if not (written and float(written[1])):
+    unit = float(1024 if written[3] else 1000) ** " kmgtp".index(written[2].lower() or " ") if written else 0.0
+    size = float(written[1]) * unit if written else 0.0
+    if not 1 <= size <= MOST:
         message = f"{text!r} is no size, such as 3TB; of a folder, `refinery lint RECIPE --input URI` says what it asks"
         raise argparse.ArgumentTypeError(message)
-    return float(written[1]) * float(1024 if written[3] else 1000) ** " kmgtp".index(written[2].lower() or " ")
+    return size
 
 
 def answer(options: argparse.Namespace) -> int:
