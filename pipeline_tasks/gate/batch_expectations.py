@@ -1,6 +1,7 @@
 """Reads expectations over batches, and the suites that a team brings; refuses what is misspelt."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,21 @@ def check_kinds(expectations: Sequence[BatchExpectation], kinds: Mapping[str, Ma
         for name in (name for name, needed in arguments.items() if needed and name not in each.kwargs):
             message = f"{where}: its argument {name!r} is missing"
             raise RecipeError(message)
+        _check_values(where, each.kwargs)
+
+
+def _check_values(where: str, kwargs: Mapping[str, Any]) -> None:
+    """Raise RecipeError for a share or a regular expression that is none: Great Expectations says so of rows alone."""
+    share = kwargs.get("mostly", 1)
+    if isinstance(share, bool) or not (isinstance(share, int | float) and 0 <= share <= 1):
+        message = f"{where}: `mostly` is a share of the rows, from 0 to 1, not {share!r}"
+        raise RecipeError(message)
+    for regex in (kwargs.get("regex", ""), *kwargs.get("regex_list", ())):
+        try:
+            re.compile(str(regex))
+        except re.error as error:
+            message = f"{where}: {regex!r} is no regular expression: {error}"
+            raise RecipeError(message) from error
 
 
 def check_columns(expectation: BatchExpectation, known: Sequence[str]) -> None:

@@ -177,6 +177,8 @@ def test_a_suite_of_every_stage_is_judged_where_its_columns_are(tmp_path: Path, 
         (NO_MAIL | {"kwargs": {"column": "txt", "regex": "@"}}, "'text'"),
         (NO_MAIL | {"kwargs": {"column": "text", "regx": "@"}}, "'regex'"),
         (NO_MAIL | {"kwargs": {"column": "text"}}, "its argument 'regex' is missing"),
+        (NO_MAIL | {"kwargs": {"column": "text", "regex": "(x["}}, "'(x[' is no regular expression"),
+        (NO_MAIL | {"kwargs": {"column": "text", "regex": "@", "mostly": 99}}, "`mostly` is a share of the rows"),
         (
             {"type": "expect_column_max_to_be_between", "kwargs": {"column": "retenton", "min_value": 0.5}},
             "'retention'",
