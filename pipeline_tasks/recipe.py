@@ -1,7 +1,7 @@
 """Recipes: the ordered list of stages with their parameters, read from YAML and checked before anything runs."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -281,8 +281,7 @@ def whole_root_verbs() -> tuple[str, ...]:
 
 def _require_place(verb: str, where: str, *, builds: bool) -> None:
     """Raise RecipeError if a verb over a whole root is not of recipes that build, or of those that refine."""
-    brought = seams.all_parts(WHOLE_ROOT, _WHOLE_ROOT)
-    card = brought[verb].load(WholeRoot) if verb in brought else _WHOLE_ROOT[verb]
+    card = _WHOLE_ROOT.get(verb) or seams.all_parts(WHOLE_ROOT, _WHOLE_ROOT)[verb].load(WholeRoot)
     if not (card.building if builds else card.refining):
         kind = "refine a snapshot" if builds else "build a training dataset (those with `versions`)"
         message = f"{where}: {verb} is of recipes that {kind}; say in one of these where it runs"
@@ -350,22 +349,6 @@ def recipe_files(folder: Path = RECIPES) -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
-def readable_recipes(folder: Path, load: Callable[[str], Recipe]) -> tuple[list[Recipe], list[str]]:
-    """Return the recipes of `recipe_files` that `load` reads, and why others are refused: one hides no other."""
-    refused = list[str]()
-    try:
-        names = recipe_names(folder)
-    except RecipeError as error:
-        names, refused = sorted(map(str, folder.glob("*.yaml"))), [str(error)]  # ours, by their paths
-    recipes = []
-    for name in names:
-        try:
-            recipes.append(load(name))
-        except RecipeError as error:
-            refused.append(str(error))
-    return recipes, refused
-
-
 def recipe_names(folder: Path = RECIPES) -> list[str]:
     """Return the names of the recipes of `recipe_files`, sorted."""
     return [*recipe_files(folder)]
@@ -375,26 +358,19 @@ def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`; RecipeError if its file has another name."""
     path = recipe_path(name, folder)
     recipe = parse_recipe(read_yaml(path), str(path))
-    if not _is_path(name) and recipe.name != name:
+    if path.stem == name != recipe.name:  # known by its name, and not by a path
         message = f"{path}: it is named {recipe.name!r} inside; a recipe that is known by name has that of its file"
         raise RecipeError(message)
     return recipe
 
 
-def _is_path(name: str) -> bool:
-    return name.endswith((".yaml", ".yml"))
-
-
 def recipe_path(name: str, folder: Path = RECIPES) -> Path:
     """Return the file of a recipe by name, or by path when `name` ends in `.yaml`; RecipeError if there is none."""
-    if not _is_path(name):
-        files = recipe_files(folder)
-        if name not in files:
-            raise RecipeError(_unknown(name, [*files], is_file=os.sep in name))
-        return files[name]
-    if not _is_there(Path(name)):
-        raise RecipeError(_unknown(name, recipe_names(folder), is_file=True))
-    return Path(name)
+    is_path = name.endswith((".yaml", ".yml"))
+    path = Path(name) if is_path else recipe_files(folder).get(name)
+    if path is None or not _is_there(path):
+        raise RecipeError(_unknown(name, recipe_names(folder), is_file=is_path or os.sep in name))
+    return path
 
 
 def _unknown(name: str, names: list[str], *, is_file: bool) -> str:

@@ -31,7 +31,6 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
     BUILDS,
     OWN_RECIPES,
-    RECIPES,
     ErrorBudget,
     Recipe,
     Resources,
@@ -40,7 +39,6 @@ from pipeline_tasks.recipe import (
     load_build,
     load_recipe,
     parse_recipe,
-    readable_recipes,
     recipe_names,
     recipe_path,
 )
@@ -259,19 +257,6 @@ def test_a_recipe_of_ones_own_takes_no_name_of_ours(own: Path) -> None:
     with pytest.raises(RecipeError, match=re.escape(f"{own}/web.yaml has the name of a recipe that ships")):
         recipe_names()
     assert load_recipe(str(own / "web.yaml")).name == "web"
-
-
-def test_a_recipe_of_ones_own_that_is_refused_hides_no_other(own: Path) -> None:
-    """Airflow shows what is refused as an import error of `dags/refused.py`."""
-    (own / "broken.yaml").write_text("stages: {ingst: {}}\n")
-    (own / "clash.yaml").write_text("name: web\nstages: {ingest: {}, extract: {}}\n")
-    recipes, refused = readable_recipes(RECIPES, load_recipe)
-    assert {"ours", "web"} <= {recipe.name for recipe in recipes}
-    assert [message.split(":")[0] for message in refused] == [f"{own}/broken.yaml", f"{own}/clash.yaml"]
-    (own / "web.yaml").write_text("stages: {ingest: {}, extract: {}}\n")
-    recipes, [refused_] = readable_recipes(RECIPES, load_recipe)
-    assert [recipe.name for recipe in recipes] == sorted(path.stem for path in RECIPES.glob("*.yaml"))
-    assert refused_.startswith(f"{own}/web.yaml has the name of a recipe that ships")
 
 
 def test_a_folder_of_recipes_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

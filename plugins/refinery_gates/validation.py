@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
     from great_expectations.core.batch_definition import BatchDefinition
 
-ONE_AT_A_TIME = (
-    threading.Lock()
-)  # Great Expectations keeps its current context in a module, and a batch in its data source
+ONE_AT_A_TIME = threading.Lock()
+"""Great Expectations keeps its current context in a module, and a batch in its data source."""
 
 
 def judge() -> Comparison | None:

@@ -17,7 +17,7 @@ from pipeline_tasks.constraints import SNAPSHOT_NAME, Anywhere, PlainWord, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.nearest import nearest
-from pipeline_tasks.recipe import RECIPES, recipe_files
+from pipeline_tasks.recipe import RECIPES, recipe_files, recipe_names
 from pipeline_tasks.store import storage
 from pipeline_tasks.yaml_file import read_yaml
 from refinery_sources.admission import admitted
@@ -80,16 +80,19 @@ class SourceRecipe:
 
 def load_source(name: str, changed: Mapping[str, Any] | None = None, folder: Path = SOURCES) -> SourceRecipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`; `changed` are other values of its query."""
-    files = recipe_files(folder)
-    path = Path(name) if name.endswith((".yaml", ".yml")) else files.get(name)
+    path = Path(name) if name.endswith((".yaml", ".yml")) else recipe_files(folder).get(name)
     if path is None or not path.exists():
-        names = [*files]
+        names = recipe_names(folder)
         message = (
             f"no recipe of a source {name[:100]!r}{nearest(name, names)}; there are: {', '.join(names)}; for one of "
             "your own give the path of its YAML file"
         )
         raise RecipeError(message)
-    return parse_source(read_yaml(path), str(path), changed or {})
+    recipe = parse_source(read_yaml(path), str(path), changed or {})
+    if path.stem == name != recipe.name:  # known by its name, and not by a path
+        message = f"{path}: it is named {recipe.name!r} inside; a recipe that is known by name has that of its file"
+        raise RecipeError(message)
+    return recipe
 
 
 def parse_source(raw: object, where: str, changed: Mapping[str, Any]) -> SourceRecipe:

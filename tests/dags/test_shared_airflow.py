@@ -1,12 +1,14 @@
 """The DAG folder of an Airflow that teams share: what is on each DAG, and what a refused entry leaves of it."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline_tasks.recipe import RECIPES
 from tests.dags.conftest import Parse
 
 FILE = """
@@ -127,3 +129,20 @@ def test_without_a_file_the_dags_of_no_recipe_admit_any_place(parsed: Mapping[st
     ]
     for name in ("arrivals", "maintenance", "train_quality_model"):
         assert enum_of(parsed["dags"][name], "root") is None
+
+
+@pytest.mark.parametrize("folder", ["", "build", "sources"])
+def test_a_recipe_of_ones_own_that_is_refused_hides_no_other_dag(folder: str, parse: Parse, tmp_path: Path) -> None:
+    """One file that could not be read took every DAG of its kind away; one named like ours inside was never said."""
+    own = tmp_path / folder
+    own.mkdir(exist_ok=True)
+    (own / "broken.yaml").write_text("stages: {ingst: {}}\n")
+    ours = {"": "web", "build": "corpus", "sources": "common_crawl"}[folder]
+    shipped = (RECIPES / folder / f"{ours}.yaml").read_text()
+    (own / "clash.yaml").write_text("\n".join([f"name: {ours}", *re.findall("^(?!name:).*", shipped, re.MULTILINE)]))
+    parsed, known = parse(REFINERY_RECIPES=str(tmp_path)), parse()
+    [(file, error)] = parsed["errors"].items()
+    assert file.endswith("refused.py")
+    assert f"{own / 'broken.yaml'}" in error
+    assert "clash" in error
+    assert set(parsed["dags"]) == set(known["dags"])

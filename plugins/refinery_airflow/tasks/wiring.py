@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetWatcher, BaseOperator, TaskGroup, XComArg
@@ -14,7 +15,7 @@ from pipeline_tasks.cards import stage_card
 from pipeline_tasks.deployment import Settings, deployed, deployment, names_of, require_one_root
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import Flow, Output, Task, dag_of
-from pipeline_tasks.recipe import BUILDS, RECIPES, Recipe, load_build, load_recipe, readable_recipes
+from pipeline_tasks.recipe import BUILDS, RECIPES, Recipe, load_build, load_recipe, recipe_names
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.runs.run import is_here
 from refinery_airflow.tasks.operators import (
@@ -87,7 +88,7 @@ def recipe_of(entry: str) -> str:
     """Return a recipe of an entry of the deployment's file, below which pages of its root are; "" for the defaults."""
     if not entry:
         return ""
-    recipes, _ = readable_recipes(RECIPES, load_recipe)
+    recipes, _ = readable(RECIPES, load_recipe)
     return next((recipe.name for recipe in recipes if deployment().entry_of(recipe.name) == entry), "")
 
 
@@ -118,10 +119,11 @@ def refusal(recipe: "Recipe | SourceRecipe") -> str:
 
 def refusals() -> list[str]:
     """Return why recipes and entries of the deployment's file have no DAG."""
-    (_, unread), (builds, unread_builds) = _of_refining(), _of_builds()
+    builds, unread_builds = _of_builds()
+    unread = [*_of_refining()[1], *unread_builds, *_of_sources()[1]]
     refused = map(refusal, builds) if deployment().path else ()
     entries = map(str, deployment().refused.values())
-    return list(dict.fromkeys([*unread, *unread_builds, *entries, *filter(None, refused)]))
+    return list(dict.fromkeys([*unread, *entries, *filter(None, refused)]))
 
 
 def refine_recipes() -> list[Recipe]:
@@ -136,12 +138,27 @@ def build_recipes() -> list[Recipe]:
 
 def _of_refining() -> tuple[list[Recipe], list[str]]:
     only = os.environ.get("REFINERY_RECIPE")
-    return ([load_recipe(only)], []) if only else readable_recipes(RECIPES, load_recipe)
+    return ([load_recipe(only)], []) if only else readable(RECIPES, load_recipe)
 
 
 def _of_builds() -> tuple[list[Recipe], list[str]]:
     only = os.environ.get("REFINERY_BUILD")
-    return ([load_build(only)], []) if only else readable_recipes(BUILDS, load_build)
+    return ([load_build(only)], []) if only else readable(BUILDS, load_build)
+
+
+def readable(folder: Path, load: Callable[[str], RecipeT]) -> tuple[list[RecipeT], list[str]]:
+    """Return the recipes of `recipe_files` that `load` reads, and why others are refused: one hides no other."""
+    refused, recipes = list[str](), list[RecipeT]()
+    try:
+        names = recipe_names(folder)
+    except RecipeError as error:
+        names, refused = sorted(map(str, folder.glob("*.yaml"))), [str(error)]  # ours, by their paths
+    for name in names:
+        try:
+            recipes.append(load(name))
+        except RecipeError as error:
+            refused.append(str(error))
+    return recipes, refused
 
 
 def dag_id_of(recipe: Recipe) -> str:
@@ -187,9 +204,14 @@ def landing_of(source: str) -> Asset:
 
 def source_recipes() -> "list[SourceRecipe]":
     """Return the recipes of sources to wire: all in `dags/recipes/sources`, or those that `REFINERY_SOURCES` names."""
-    from refinery_sources.recipe import chosen_sources
+    return _of_sources()[0]
 
-    return chosen_sources(os.environ.get("REFINERY_SOURCES", ""))
+
+def _of_sources() -> "tuple[list[SourceRecipe], list[str]]":
+    from refinery_sources.recipe import SOURCES, chosen_sources, load_source
+
+    only = os.environ.get("REFINERY_SOURCES")
+    return (chosen_sources(only), []) if only else readable(SOURCES, load_source)
 
 
 OPERATORS: Mapping[str, type[BaseOperator]] = {
