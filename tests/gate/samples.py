@@ -10,14 +10,14 @@ import pyarrow as pa
 from refinery_models.scorers.check import SUITE
 
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
+from pipeline_tasks.gate.suites import EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
-from pipeline_tasks.recipe import PUBLISH, VERDICT
+from pipeline_tasks.recipe import EVERY, PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stages import NAMES
 from tests.refining import commit_manifest, made_up_shard

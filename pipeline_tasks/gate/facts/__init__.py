@@ -12,6 +12,7 @@ from pipeline_tasks.gate.facts.rows import REASONS, ROWS, SCHEMA
 from pipeline_tasks.gate.facts.scorers import SCORERS
 from pipeline_tasks.gate.facts.signals import SIGNALS
 from pipeline_tasks.gate.facts.sites import COVERAGES, SITES
+from pipeline_tasks.gate.facts.spent import SPENT
 from pipeline_tasks.gate.facts.spread import SPREAD
 from pipeline_tasks.gate.facts.subject import Family, Subject
 from pipeline_tasks.gate.facts.tokens import TOKENS
@@ -39,6 +40,7 @@ FAMILIES: tuple[Family, ...] = (
     IDENTITY,
     TOKENS,
     SPREAD,
+    SPENT,
     PARENT,
     PREVIOUS,
 )
