@@ -178,7 +178,8 @@ def judge_snapshot(
 def _measured_snapshots(*snapshots: Sequence[Manifest]) -> Measured:
     """Return what is judged of the last of some snapshots, by the manifests of each in order."""
     amounts = [snapshot_amounts(manifests) for manifests in snapshots]
-    return Measured(compute_snapshot_facts(snapshots[-1]), amounts[-1], amounts[:-1])
+    previous = snapshots[-2] if snapshots[:-1] else None
+    return Measured(compute_snapshot_facts(snapshots[-1], previous), amounts[-1], amounts[:-1])
 
 
 def judge_recipe(root: str, manifest_path: str, facts: Mapping[str, float | None], override: str = "") -> Verdict:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts.columns import COLUMNS, LANGUAGES, NAMES, RIGHTS, SCORES, TRUNCATED
 from pipeline_tasks.gate.facts.comparison import PARENT, PREVIOUS
+from pipeline_tasks.gate.facts.drift import OWN
 from pipeline_tasks.gate.facts.identity import IDENTITY
 from pipeline_tasks.gate.facts.personal import PERSONAL
 from pipeline_tasks.gate.facts.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
@@ -43,6 +44,7 @@ FAMILIES: tuple[Family, ...] = (
     SPENT,
     PARENT,
     PREVIOUS,
+    OWN,
 )
 """A new fact is computed in its family's function and has its meaning there; a new family is also a line here."""
 
