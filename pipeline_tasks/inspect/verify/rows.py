@@ -15,6 +15,7 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.distributions import profiled_by
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -158,7 +159,7 @@ def _check_below(
 def _parts(read: Committed, *, profiled: bool) -> Iterator[Part]:
     """Yield the shards of a manifest with their columns (none: they are not stated)."""
     manifest, card = read.manifest, stage_card(read.manifest.stage)
-    columns = tuple(card.profiled) if profiled else ()
+    columns = profiled_by(card) if profiled else ()
     yield from (Part(read.path, "shards", manifest.schema, shard, columns) for shard in manifest.shards)
     for section, shards in manifest.history.items():
         schema = schema_pairs(card.history[section].schema) if section in card.history else ()
