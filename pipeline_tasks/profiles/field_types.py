@@ -1,8 +1,8 @@
 """Counts the types of the fields of landed records, and says what differs from earlier snapshots.
 
-Records with the same names and types have the same shape, and shapes are counted: of the beginning of a file those of
-all records, behind it of one in `ONE_IN`, chosen by their place. What is counted adds up exactly, and is the same in any
-order and for any cut of the files.
+Records with the same names and types have the same shape, and shapes are counted: at the beginning of a file those of
+all records, behind it of one in `ONE_IN`, chosen by their place. What is counted adds up exactly, and is the same in
+any order and for any cut of the files.
 """
 
 from collections import Counter
