@@ -29,6 +29,7 @@ from pipeline_tasks.gate.suites import (
 )
 from pipeline_tasks.gate.validating import require_validator
 from pipeline_tasks.manifest import Manifest, schema_pairs
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.recipe import EVERY, PUBLISH, VERDICT, Recipe, gates_of
 
 
@@ -175,7 +176,7 @@ def check_overrides(overrides: Mapping[str, str], gates: Iterable[str]) -> None:
     names = tuple(gates)
     for gate, why in overrides.items():
         if gate not in names:
-            message = f"override {gate!r}: there is no such gate; the gates are {', '.join(names)}"
+            message = f"override {gate!r}: no such gate{nearest(gate, names)}; the gates are {', '.join(names)}"
             raise RecipeError(message)
         check_reason(gate, why)
 

@@ -9,7 +9,7 @@ from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import bounded, check_reason, over_batches, suites_of
 from pipeline_tasks.gate.estimates import Facts, exact
-from pipeline_tasks.gate.explaining import explain
+from pipeline_tasks.gate.explaining import explain, notes_on
 from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.facts.amounts import Amounts, amounts_of, earlier_amounts
 from pipeline_tasks.gate.facts.snapshots import compute_snapshot_facts, refined_manifests, snapshot_amounts
@@ -60,7 +60,7 @@ class Verdict:
     `undecided` those for which the rows are too few, `bounds` those of the recipe. `skipped` names the expectations
     that were not judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts
     that have one. `learned` are the bounds that were learned from the manifests `trailing`, violated or not. `judge` is
-    who compared; without Great Expectations there is no page.
+    who compared; without Great Expectations there is no page. `notes` are lines on what was found and is not bounded.
     """
 
     stage: str
@@ -82,6 +82,7 @@ class Verdict:
     learned: tuple[LearnedBound, ...] = ()
     bounds: Bounds = field(default_factory=dict)
     judge: str = field(default=FIRST, metadata={OMITTED: FIRST})
+    notes: tuple[str, ...] = field(default=(), metadata={OMITTED: ()})
 
     @property
     def page(self) -> str:
@@ -287,7 +288,8 @@ def _judged(
     judged = {finding: failures_of(judgments, finding) + validated.found[finding] for finding in FINDINGS}
     failures, undecided = judged["violated"], judged["undecided"]
     outcome = _outcome(failures, undecided, question.override)
-    lines = explain(failures, undecided)
+    notes = notes_on(facts, (*failures, *undecided))
+    lines = explain(failures, undecided, notes)
     page = render(f"Gate of {question.gate}: {outcome}", lines, judged) if render else b""
     page = page.replace(b"</body>", validated.html.encode() + b"</body>")
     verdict = Verdict(
@@ -309,6 +311,7 @@ def _judged(
         trailing=question.trailing,
         learned=learned_bounds(lesson),
         bounds=question.bounds,
+        notes=notes,
     )
     return verdict, page
 
@@ -336,6 +339,7 @@ def read_verdict(root: str, referred: str) -> Verdict:
                 for failure in raw.get(bounds, ())
             )
         raw["skipped"], raw["trailing"] = tuple(raw["skipped"]), tuple(raw.get("trailing", ()))
+        raw["notes"] = tuple(raw.get("notes", ()))
         raw["learned"] = tuple(LearnedBound(**bound) for bound in raw.get("learned", ()))
         raw["intervals"] = {name: tuple(interval) for name, interval in raw.get("intervals", {}).items()}
         verdict = Verdict(**raw)

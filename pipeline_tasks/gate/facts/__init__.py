@@ -6,6 +6,7 @@ from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts.columns import COLUMNS, LANGUAGES, NAMES, RIGHTS, SCORES, TRUNCATED
 from pipeline_tasks.gate.facts.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.facts.drift import OWN
+from pipeline_tasks.gate.facts.fields import FIELDS
 from pipeline_tasks.gate.facts.identity import IDENTITY
 from pipeline_tasks.gate.facts.personal import PERSONAL
 from pipeline_tasks.gate.facts.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     ROWS,
     REASONS,
     SCHEMA,
+    FIELDS,
     COLUMNS,
     LANGUAGES,
     NAMES,

@@ -60,7 +60,7 @@ def _judged_reply(
     return {
         "outcome": verdict.outcome,
         "failures": [asdict(failure) for failure in verdict.failures],
-        "lines": explain(verdict.failures, verdict.undecided),
+        "lines": explain(verdict.failures, verdict.undecided, verdict.notes),
         "verdict": verdicts.verdict_reference(verdict),
         "docs": verdict.page,
         "spending": asdict(spending),
