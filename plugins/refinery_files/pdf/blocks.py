@@ -3,9 +3,11 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 
 from refinery_files.pdf.lines import Line
+from refinery_files.pdf.structure import Element
 
 # a distance of baselines is within a paragraph up to this share of its column's most frequent one
 _LEADING = 1.3
@@ -136,6 +138,53 @@ def _blocks_in(column: Column, body: float, has_code: bool) -> list[Block]:
             continue
         blocks.append(Block(kind, [line], is_numbered=marker == "number", column=(column.left, column.right)))
     return blocks
+
+
+def tagged_blocks(lines: Sequence[Line], elements: Sequence[Element], body: float, has_code: bool) -> list[Block]:
+    """Return the blocks of lines by the elements that they are in; those in none by what stands where."""
+    blocks: list[Block] = []
+    for _, run in groupby(lines, lambda line: _group(line, elements)):
+        group = list(run)
+        element = elements[group[0].element] if group[0].element >= 0 else None
+        if element is None:
+            blocks += blocks_of(group, body, has_code)
+        elif element.kind == "cell":
+            blocks.append(_tagged_table(group, elements))
+        elif element.kind == "p":
+            blocks += _paragraphs(group, body, has_code)
+        else:
+            column = min(line.left for line in group), max(line.right for line in group)
+            marked = element.kind == "li" and _NUMBER.match(" ".join(line.text for line in group[:2])) is not None
+            blocks.append(Block(element.kind, group, is_numbered=marked, column=column, level=element.level))
+    return blocks
+
+
+def _group(line: Line, elements: Sequence[Element]) -> tuple[int, int]:
+    """Return what lines of one block share: their table, or their element."""
+    table = elements[line.element].table if line.element >= 0 else -1
+    return table, line.element if table < 0 else 0
+
+
+def _paragraphs(lines: list[Line], body: float, has_code: bool) -> list[Block]:
+    """Return the blocks of one declared paragraph: one, unless white or other fonts in it say that it is none."""
+    kinds = {_kind(line, body, has_code) for line in lines}
+    apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in zip(lines, lines[1:], strict=False))
+    columns = columns_of(lines)
+    if len(kinds) > 1 and "p" in kinds and "h" in kinds and lines[0].size > 1.08 * body or (apart and len(columns) == 1):
+        return blocks_of(lines, body, has_code)
+    kind = kinds.pop() if len(kinds) == 1 else "p"
+    marker = marker_of(lines[0].text) if kind == "p" else None
+    return [Block("li" if marker else kind, lines, is_numbered=marker == "number", column=(columns[-1].left, columns[-1].right))]
+
+
+def _tagged_table(lines: list[Line], elements: Sequence[Element]) -> Block:
+    cells: dict[int, list[Line]] = {}
+    for line in lines:
+        cells.setdefault(line.element, []).append(line)
+    rows: dict[int, list[str]] = {}
+    for at in sorted(cells):
+        rows.setdefault(elements[at].row, []).append("\n".join(line.text for line in cells[at]))
+    return Block("table", lines, rows=list(rows.values()))
 
 
 def marker_of(text: str) -> str | None:

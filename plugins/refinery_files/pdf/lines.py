@@ -31,10 +31,8 @@ class Line:
     is_bold: bool = False
     is_mono: bool = False
     is_right_to_left: bool = False
-    mark: int = -1
-    """Identifier of marked content, -1 if there is none."""
-    indent: int = 0
-    """Spaces that code begins with."""
+    element: int = -1
+    """Index of the element of the page's structure that it is in, -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +48,17 @@ class Characters:
     size: np.ndarray
     bold: np.ndarray
     mono: np.ndarray
-    mark: np.ndarray
+    element: np.ndarray
 
     def taken(self, at: np.ndarray) -> "Characters":
         """Return the characters at some indices."""
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
 
 
-def read_characters(text_page: int, count: int, fonts: dict[int, pdfium.Font], is_tagged: bool) -> tuple[Characters, ...]:
+def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
-    Those of other directions are turned, too. `fonts` keeps the fonts of a page.
+    Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
     """
     codes = pdfium.codes(text_page, count)
     blank = np.isin(codes, _BLANKS)
@@ -70,7 +68,7 @@ def read_characters(text_page: int, count: int, fonts: dict[int, pdfium.Font], i
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
         codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
     # PDFium's sign for a hyphen at the end of a line
-    codes[codes == 2] = 0xAD
+    codes[codes == 2] = 0x2D
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
         return ()
@@ -84,19 +82,23 @@ def read_characters(text_page: int, count: int, fonts: dict[int, pdfium.Font], i
     of = np.cumsum(np.bincount(starts, minlength=len(kept))) - 1
     at = kept[starts].tolist()
     objects = pdfium.text_objects(text_page, at)
-    styles = _styles(objects, fonts)
-    styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects, fonts)))
+    styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
+    styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
-    marks = np.array(pdfium.marks_of(objects) if is_tagged else [-1] * len(objects), np.int32)
+    elements = np.full(len(objects), -1, np.int32)
+    if by_mark is not None:
+        marks = np.array(pdfium.marks_of(objects), np.int32)
+        elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
     return tuple(
-        _turned(codes, spaced, boxes, places, turns, turn, styles[of], marks[of])
+        _turned(codes, spaced, boxes, places, turns, turn, styles[of], elements[of])
         for turn in np.argsort(-np.bincount(turns, minlength=4), kind="stable")
         if (turns == turn).any()
     )
 
 
-def _styles(objects: list[int], fonts: dict[int, pdfium.Font]) -> np.ndarray:
+def _styles(objects: list[int]) -> np.ndarray:
     """Return for each text object whether its font is bold, and of fixed pitch."""
+    fonts: dict[int, pdfium.Font] = {}
     found = []
     for font in pdfium.fonts_of(objects):
         if font not in fonts:
@@ -114,7 +116,7 @@ def _turned(
     turns: np.ndarray,
     turn: int,
     styles: np.ndarray,
-    marks: np.ndarray,
+    elements: np.ndarray,
 ) -> Characters:
     """Return the characters that run in one of four directions, as if they ran to the right, with y downwards."""
     at = np.flatnonzero(turns == turn)
@@ -129,7 +131,7 @@ def _turned(
     else:
         near, far, base = -top, -bottom, -x
     size, bold, mono = styles[at].T
-    return Characters(codes[at], spaced[at], near, far, base, np.maximum(size, 0.5), bold > 0, mono > 0, marks[at])
+    return Characters(codes[at], spaced[at], near, far, base, np.maximum(size, 0.5), bold > 0, mono > 0, elements[at])
 
 
 def lines_of(characters: Characters) -> list[Line]:
@@ -149,6 +151,7 @@ def _starts(characters: Characters) -> np.ndarray:
     new = (shift > _SHIFT * size) | (gap > _GAP * size) | (gap < -_BACK * size)
     # an exponent is drawn behind its base: a line of another size begins where it does not touch
     new |= (shift > 0.1 * size) & (gap > 0.5 * size)
+    new |= np.diff(characters.element) != 0
     return np.flatnonzero(np.concatenate(([True], new)))
 
 
@@ -165,12 +168,12 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     sizes = characters.size[np.lexsort((characters.size, np.repeat(np.arange(len(starts)), ends - starts)))][middle]
     lefts = np.minimum.reduceat(characters.left, starts)
     rights = np.maximum.reduceat(characters.right, starts)
-    bold = np.add.reduceat(characters.bold.astype(int), starts) * 2 > ends - starts
-    mono = np.add.reduceat(characters.mono.astype(int), starts) * 2 > ends - starts
+    bold = np.add.reduceat(characters.bold.astype(int), starts) * 10 > 8 * (ends - starts)
+    mono = np.add.reduceat(characters.mono.astype(int), starts) * 10 > 8 * (ends - starts)
     bounds = [*at[starts].tolist(), len(text)]
     return [
-        Line(turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(), left, right, base, size, is_bold, is_mono, is_turned, mark)
-        for begin, end, left, right, base, size, is_bold, is_mono, is_turned, mark in zip(
+        Line(turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(), left, right, base, size, is_bold, is_mono, is_turned, element)
+        for begin, end, left, right, base, size, is_bold, is_mono, is_turned, element in zip(
             bounds,
             bounds[1:],
             lefts.tolist(),
@@ -180,7 +183,7 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
             bold.tolist(),
             mono.tolist(),
             [False] * len(starts) if turned is None else turned.tolist(),
-            characters.mark[starts].tolist(),
+            characters.element[starts].tolist(),
             strict=False,
         )
     ]

@@ -2,17 +2,18 @@
 
 import ctypes
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pypdfium2 as pdfium2
 import pypdfium2.raw as raw
 
 from pipeline_tasks.text.page.file_text import FileRefused, FileText
 from refinery_files.pdf import pdfium
-from refinery_files.pdf.blocks import Block, blocks_of
+from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
 from refinery_files.pdf.joining import Joiner, goes_on
 from refinery_files.pdf.lines import Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
+from refinery_files.pdf.structure import Element, read_structure
 from refinery_files.pdf.running import without_running
 from refinery_files.pdf.tables import with_tables
 from refinery_files.pdf.unread import is_garbled, is_scanned
@@ -30,6 +31,8 @@ class Page:
     top: float
     bottom: float
     is_unread: bool
+    elements: list[Element] = field(default_factory=list)
+    """The structure that it declares."""
 
 
 def read(body: bytes) -> FileText:
@@ -45,7 +48,8 @@ def read(body: bytes) -> FileText:
             raise FileRefused("too_large")
         if not count:
             raise FileRefused("damaged")
-        pages = [_page(document, number) for number in range(count)]
+        is_tagged = bool(raw.FPDFCatalog_IsTagged(document.raw))
+        pages = [_page(document, number, is_tagged) for number in range(count)]
         return FileText(
             _parts(pages),
             is_paged=True,
@@ -62,7 +66,7 @@ def _opened(body: bytes) -> pdfium2.PdfDocument:
         raise FileRefused("encrypted" if error.err_code == raw.FPDF_ERR_PASSWORD else "damaged") from error
 
 
-def _page(document: pdfium2.PdfDocument, number: int) -> Page:
+def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
     """Return a page; one that cannot be opened has no text."""
     try:
         page = document[number]
@@ -71,12 +75,14 @@ def _page(document: pdfium2.PdfDocument, number: int) -> Page:
         return Page([], 0, 1, is_unread=True)
     try:
         count = min(text_page.count_chars(), _MOST_CHARACTERS)
-        found = read_characters(pdfium.address(text_page.raw), count, {}, is_tagged=False) if count > 0 else ()
+        structure = read_structure(page.raw) if is_tagged else None
+        by_mark = structure.by_mark if structure else None
+        found = read_characters(pdfium.address(text_page.raw), count, by_mark) if count > 0 else ()
         lines = [line for characters in found for line in lines_of(characters)]
         top, bottom = _ends(lines, page)
         text = " ".join(line.text for line in lines)
         unread = is_scanned(count, _image_share(page)) if count < 100 else is_garbled(text)
-        return Page([] if unread else lines, top, bottom, unread)
+        return Page([] if unread else lines, top, bottom, unread, structure.elements if structure else [])
     finally:
         text_page.close()
         page.close()
@@ -104,7 +110,9 @@ def _parts(pages: list[Page]) -> tuple[str, ...]:
     kept = without_running([page.lines for page in pages], [(page.top, page.bottom) for page in pages])
     lines = [line for page in kept for line in page]
     body, has_code = _body(lines)
-    found = [_blocks(page, body, has_code) for page in kept]
+    found = [
+        _blocks(kept_lines, page.elements, body, has_code) for kept_lines, page in zip(kept, pages, strict=True)
+    ]
     _join_pages(found)
     _set_levels([block for page in found for block in page], body)
     joiner = Joiner(lines)
@@ -122,20 +130,28 @@ def _body(lines: list[Line]) -> tuple[float, bool]:
     return (sizes.most_common(1)[0][0] if sizes else 10.0), mono < 0.8 * total
 
 
-def _blocks(lines: list[Line], body: float, has_code: bool) -> list[Block]:
+def _blocks(lines: list[Line], elements: list[Element], body: float, has_code: bool) -> list[Block]:
+    """Return the blocks of a page in reading order."""
+    inside = sum(len(line.text) for line in lines if line.element >= 0)
+    if inside * 2 > sum(len(line.text) for line in lines):
+        return _with_joined_columns(tagged_blocks(lines, elements, body, has_code))
     blocks: list[Block] = []
     run: list[Line] = []
-    for one in with_tables(lines):
+    for one in with_tables(lines, has_code):
         if isinstance(one, Line):
             run.append(one)
             continue
         blocks += blocks_of(run, body, has_code)
         run = []
         blocks.append(one)
-    blocks += blocks_of(run, body, has_code)
+    return _with_joined_columns(blocks + blocks_of(run, body, has_code))
+
+
+def _with_joined_columns(blocks: list[Block]) -> list[Block]:
+    """Return blocks of which paragraphs go on in the next column."""
     joined: list[Block] = []
     for block in blocks:
-        if joined and goes_on(joined[-1], block) and block.top < joined[-1].bottom - block.size:
+        if joined and block.top < joined[-1].bottom - block.size and goes_on(joined[-1], block):
             joined[-1].lines += block.lines
         else:
             joined.append(block)
@@ -160,9 +176,10 @@ def _set_levels(blocks: list[Block], body: float) -> None:
             block.kind = "p"
         if block.kind == "h":
             styles[_style(block)] += 1
-    order = {style: min(level, 6) for level, style in enumerate(sorted(styles, reverse=True), 1)}
+    declared = {_style(block): block.level for block in reversed(blocks) if block.kind == "h" and block.level}
+    order = {style: min(level, 6) for level, style in enumerate(sorted(styles, reverse=True), 1)} | declared
     for block in blocks:
-        if block.kind == "h":
+        if block.kind == "h" and not block.level:
             block.level = order[_style(block)]
 
 

@@ -58,7 +58,8 @@ def ordered_rows(characters: "Characters") -> tuple["Characters", np.ndarray, np
     left, right = np.minimum.reduceat(characters.left, letter)[of], np.maximum.reduceat(characters.right, letter)[of]
     gap = np.where(turned[1:], left[:-1] - right[1:], left[1:] - right[:-1])
     gap[of[1:] == of[:-1]] = 0
-    starts = np.flatnonzero(np.concatenate(([True], (np.diff(row) > 0) | (gap > _GAP * size))))
+    element = characters.element[letter[of]]
+    starts = np.flatnonzero(np.concatenate(([True], (np.diff(row) > 0) | (gap > _GAP * size) | (np.diff(element) != 0))))
     other = np.diff(word[letter[of]]) != 0
     mixed = np.diff(_strong(characters.codes).astype(int)) != 0
     # rows with blanks of their own say where words end

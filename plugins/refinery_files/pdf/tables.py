@@ -46,12 +46,12 @@ class TableRow:
     count: int
 
 
-def with_tables(lines: list[Line]) -> list[Line | Block]:
+def with_tables(lines: list[Line], has_code: bool) -> list[Line | Block]:
     """Return the lines of a page in their order, and in the place of those of tables the tables."""
     found: list[Line | Block] = []
     at = 0
     while at < len(lines):
-        rows = _rows_from(lines, at)
+        rows = [] if has_code and lines[at].is_mono else _rows_from(lines, at)
         columns = _columns(rows)
         count = sum(row.count for row in rows)
         if columns:
