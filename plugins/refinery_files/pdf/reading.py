@@ -15,13 +15,14 @@ from refinery_files.pdf.grids import Grid, grids_of, with_grids
 from refinery_files.pdf.joining import Joiner, goes_on
 from refinery_files.pdf.lines import Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
+from refinery_files.pdf.metadata import day_of, language_of, title_of
+from refinery_files.pdf.opening import opened
 from refinery_files.pdf.rules import read_rules
 from refinery_files.pdf.running import without_running
 from refinery_files.pdf.structure import Element, read_structure
 from refinery_files.pdf.tables import with_tables
 from refinery_files.pdf.unread import is_garbled, is_scanned
 
-MOST_PAGES = 10_000
 # characters of one page; what has more is no page of text
 _MOST_CHARACTERS = 400_000
 
@@ -37,37 +38,38 @@ class Page:
     grids: list[Grid] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
     """The structure that it declares."""
+    is_lost: bool = False
+    """Whether it cannot be opened."""
 
 
 def read(body: bytes) -> FileText:
     """Return the text of a PDF.
 
     Raises:
-        FileRefused: if it needs a password, has no page that can be opened, or more than `MOST_PAGES`.
+        FileRefused: if it needs a password, has no page that can be opened, or more than `opening.MOST_PAGES`.
     """
-    document = _opened(body)
+    document, is_cut = opened(body)
     try:
-        count = len(document)
-        if count > MOST_PAGES:
-            raise FileRefused("too_large")
-        if not count:
-            raise FileRefused("damaged")
         is_tagged = bool(raw.FPDFCatalog_IsTagged(document.raw))
-        pages = [_page(document, number, is_tagged) for number in range(count)]
+        pages = [_page(document, number, is_tagged) for number in range(len(document))]
+        while is_cut and pages and not pages[-1].lines and (pages[-1].is_lost or not pages[-1].is_unread):
+            pages.pop()
+        # pages without a word, of which some cannot be opened or the file's end is missing
+        if not any(page.lines or (page.is_unread and not page.is_lost) for page in pages) and (
+            is_cut or any(page.is_lost for page in pages)
+        ):
+            raise FileRefused("damaged")
         return FileText(
             _parts(pages),
             is_paged=True,
             unread=tuple(number for number, page in enumerate(pages, 1) if page.is_unread),
+            title=title_of(document),
+            language=language_of(document),
+            published=day_of(document),
+            is_cut=is_cut,
         )
     finally:
         document.close()
-
-
-def _opened(body: bytes) -> pdfium2.PdfDocument:
-    try:
-        return pdfium2.PdfDocument(body)
-    except pdfium2.PdfiumError as error:
-        raise FileRefused("encrypted" if error.err_code == raw.FPDF_ERR_PASSWORD else "damaged") from error
 
 
 def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
@@ -76,7 +78,7 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
         page = document[number]
         text_page = page.get_textpage()
     except pdfium2.PdfiumError:
-        return Page([], 0, 1, is_unread=True)
+        return Page([], 0, 1, is_unread=True, is_lost=True)
     try:
         count = min(text_page.count_chars(), _MOST_CHARACTERS)
         structure = read_structure(page.raw) if is_tagged else None
