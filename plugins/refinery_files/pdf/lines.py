@@ -175,7 +175,17 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     mono = np.add.reduceat(characters.mono.astype(int), starts) * 10 > 8 * (ends - starts)
     bounds = [*at[starts].tolist(), len(text)]
     return [
-        Line(turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(), left, right, base, size, is_bold, is_mono, is_turned, element)
+        Line(
+            turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(),
+            left,
+            right,
+            base,
+            size,
+            is_bold,
+            is_mono,
+            is_turned,
+            element,
+        )
         for begin, end, left, right, base, size, is_bold, is_mono, is_turned, element in zip(
             bounds,
             bounds[1:],
