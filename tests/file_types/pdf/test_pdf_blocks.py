@@ -27,8 +27,8 @@ def test_a_paragraph_begins_where_a_line_ends_early_or_is_indented() -> None:
 
 
 def test_columns_are_read_one_after_the_other() -> None:
-    left, right = lines(FULL, x=40), lines(FULL[::-1], x=320)
-    assert parts([*left, *right]) == (f"<p>{' '.join(FULL)}</p>\n<p>{' '.join(FULL[::-1])}</p>",)
+    other = ["Of three mills that stood on it the upper one is left; it", "grinds rye in winter, and is shown to guests in summer."]
+    assert parts([*lines(FULL, x=40), *lines(other, x=320)]) == (f"<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
 
 
 @pytest.mark.parametrize(("text", "joined"), [("mills", "mills"), ("wa-ter", "wa-ter")])
