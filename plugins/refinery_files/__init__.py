@@ -20,6 +20,7 @@ TYPES = {
             title="PDF",
             read="refinery_files.pdf:read",
             begins=_PDF,
+            endings=("pdf",),
         ),
         FileType(
             name="office",
@@ -27,6 +28,7 @@ TYPES = {
             read="refinery_files.office:read",
             begins=rf"{_ZIP}|\s{{0,16}}\{{\\rtf",
             holds="refinery_files.office:holds",
+            endings=("docx", "docm", "odt", "rtf", "pptx", "pptm", "ppsx", "odp", "xlsx", "xlsm", "ods"),
             libraries=("lxml",),
         ),
         FileType(
@@ -35,6 +37,7 @@ TYPES = {
             read="refinery_files.epub:read",
             begins=_ZIP,
             holds="refinery_files.epub:holds",
+            endings=("epub",),
             libraries=("lxml",),
         ),
         FileType(
@@ -44,6 +47,7 @@ TYPES = {
             begins=r"(?:\xEF\xBB\xBF)?\s*(?:<\?[^>]*\?>\s*|<!--(?:[^-]|-[^-])*-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
             r"<(?:rss|feed|rdf:RDF)[\s>]",
             holds="refinery_files.feed:holds",
+            endings=("rss", "atom", "rdf"),
             libraries=("lxml",),
         ),
         FileType(
@@ -53,6 +57,7 @@ TYPES = {
             begins=r"(?:From [^\r\n]{1,200}\r?\n)?[A-Za-z][A-Za-z0-9-]{1,60}:",
             media_types=("message/rfc822", "application/mbox"),
             holds="refinery_files.mail:holds",
+            endings=("eml", "mbox", "mht", "mhtml"),
             libraries=("lxml",),
         ),
     )

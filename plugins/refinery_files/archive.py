@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from struct import Struct, error
 from typing import NamedTuple
 
-from pipeline_tasks.text.page.file_text import FileRefused
-from refinery_files.refusals import DAMAGED, ENCRYPTED, TOO_LARGE
+from pipeline_tasks.text.page.file_text import DAMAGED, ENCRYPTED, TOO_LARGE, FileRefused
 
 MOST_MEMBERS = 10_000
 """Members of an archive that is read: an EPUB of 6,000 pages has as many images."""

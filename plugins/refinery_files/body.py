@@ -6,9 +6,8 @@ from html import escape
 from html.entities import html5
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.text.page.file_text import FileRefused
+from pipeline_tasks.text.page.file_text import TOO_LARGE, FileRefused
 from refinery_files.markup import escaped
-from refinery_files.refusals import TOO_LARGE
 from refinery_files.xml import local, parse
 
 if TYPE_CHECKING:

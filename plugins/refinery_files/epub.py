@@ -4,11 +4,11 @@ import posixpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import DAMAGED, ENCRYPTED, TOO_LARGE, FileRefused, FileText
 from refinery_files.archive import Archive, first_names
 from refinery_files.body import body_of
 from refinery_files.office.package import day_of
-from refinery_files.refusals import DAMAGED, ENCRYPTED, TOO_LARGE, something
+from refinery_files.refusals import something
 from refinery_files.xml import local, parse
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from email.utils import parsedate_to_datetime
 from html import unescape
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import DAMAGED, TOO_LARGE, FileRefused, FileText
 from refinery_files.body import body_of, with_characters
 from refinery_files.markup import escaped, heading, write
 from refinery_files.office.package import day_of
 from refinery_files.plain import plain_blocks
-from refinery_files.refusals import DAMAGED, TOO_LARGE, something
+from refinery_files.refusals import something
 from refinery_files.xml import local, parse
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from email.errors import CloseBoundaryNotFoundDefect, StartBoundaryNotFoundDefec
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import ENCRYPTED, TOO_LARGE, FileRefused, FileText
 from refinery_files.body import body_of
 from refinery_files.markup import escaped, heading, write
 from refinery_files.plain import plain_blocks
-from refinery_files.refusals import ENCRYPTED, TOO_LARGE
 
 MOST_MESSAGES = 5_000
 """Messages of a box."""

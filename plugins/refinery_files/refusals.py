@@ -1,8 +1,6 @@
-"""The reasons for which a reader gives no text, and the rule for files that are cut."""
+"""When a file that is cut has no text."""
 
-from pipeline_tasks.text.page.file_text import REFUSED, FileRefused, FileText
-
-ENCRYPTED, DAMAGED, TOO_LARGE = REFUSED
+from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 
 
 def something(text: FileText) -> FileText:

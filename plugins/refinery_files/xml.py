@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.text.page.file_text import FileRefused
-from refinery_files.refusals import DAMAGED, TOO_LARGE
+from pipeline_tasks.text.page.file_text import DAMAGED, TOO_LARGE, FileRefused
 
 if TYPE_CHECKING:
     from lxml.etree import XMLParser, _Element

@@ -4,9 +4,9 @@
 nothing outside of the file is opened.
 """
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 from refinery_files.archive import Archive, first_names
-from refinery_files.refusals import DAMAGED, something
+from refinery_files.refusals import something
 
 RTF = b"{\\rtf"
 _OPEN = "application/vnd.oasis.opendocument."

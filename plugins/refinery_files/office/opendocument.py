@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import DAMAGED, ENCRYPTED, TOO_LARGE, FileRefused, FileText
 from refinery_files.archive import Archive
 from refinery_files.markup import (
     MARKUP,
@@ -28,7 +28,6 @@ from refinery_files.office.document_styles import DRAW, OFFICE, SHOWS, STYLE, TA
 from refinery_files.office.labels import Counts
 from refinery_files.office.mathml import mathml
 from refinery_files.office.package import day_of
-from refinery_files.refusals import DAMAGED, ENCRYPTED, TOO_LARGE
 from refinery_files.xml import local, parse, whole
 
 if TYPE_CHECKING:

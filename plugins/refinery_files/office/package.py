@@ -3,9 +3,8 @@
 import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline_tasks.text.page.file_text import FileRefused
+from pipeline_tasks.text.page.file_text import DAMAGED, TOO_LARGE, FileRefused
 from refinery_files.archive import Archive
-from refinery_files.refusals import DAMAGED, TOO_LARGE
 from refinery_files.xml import local, parse
 
 if TYPE_CHECKING:

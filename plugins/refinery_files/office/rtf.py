@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import TOO_LARGE, FileRefused, FileText
 from refinery_files.markup import (
     EMPHASIS,
     LOWERED,
@@ -26,7 +26,6 @@ from refinery_files.markup import (
     write,
 )
 from refinery_files.office.signs import symbol
-from refinery_files.refusals import TOO_LARGE
 
 DEEPEST = 2_000
 """Groups in each other: those of word processors are some 20 deep."""

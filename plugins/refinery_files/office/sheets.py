@@ -9,11 +9,10 @@ from io import BytesIO
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import TOO_LARGE, FileRefused, FileText
 from refinery_files.markup import Block, escaped, heading, plain_table, write
 from refinery_files.office.number_formats import BUILT_IN, general, shown
 from refinery_files.office.package import Package, properties
-from refinery_files.refusals import TOO_LARGE
 from refinery_files.xml import walk, whole
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import TOO_LARGE, FileRefused, FileText
 from refinery_files.markup import (
     EMPHASIS,
     LOWERED,
@@ -27,7 +27,6 @@ from refinery_files.markup import (
 from refinery_files.office.formulas import M, math
 from refinery_files.office.labels import Counts, numeral
 from refinery_files.office.package import Package, Relation, properties
-from refinery_files.refusals import TOO_LARGE
 from refinery_files.xml import local, whole
 
 if TYPE_CHECKING:
