@@ -514,11 +514,12 @@ def _require_rollout(rollout: Sequence[float], where: str) -> None:
 def _with_params(steps: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return steps with the params that others of the recipe set (`facets.Wiring`); what is written goes before."""
     wired = dict(steps)
-    for step in steps:
-        for stage, params in stage_card(step).wiring.sets.items():
-            own = wired.get(stage, {}) or {}
-            if stage in wired and isinstance(own, Mapping):
-                wired[stage] = {**params, **own}
+    for step, given in steps.items():
+        wiring, own = stage_card(step).wiring, given if isinstance(given, Mapping) else {}
+        passed = {stage: {name: own[name] for name in {*names} & {*own}} for stage, names in wiring.passes.items()}
+        for stage, params in (*wiring.sets.items(), *passed.items()):
+            if stage in wired and isinstance(wired[stage] or {}, Mapping):
+                wired[stage] = {**params, **(wired[stage] or {})}
     return wired
 
 
