@@ -255,10 +255,11 @@ _CONTAINER = '<?xml version="1.0"?>{}<container version="1.0" xmlns="urn:oasis:n
 
 def book_members(chapter: str | bytes, spine: int = 1, head: str = "", href: str = "c.xhtml") -> dict[str, str | bytes]:
     """Return the members of an EPUB whose spine names one chapter so often."""
+    said, named = "&a;" if head else "", '<itemref idref="c"/>' * spine
     return {
         "mimetype": "application/epub+zip",
         "META-INF/container.xml": _CONTAINER.format("", "OPS/p.opf"),
-        "OPS/p.opf": f'<?xml version="1.0"?>{head}<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Book{"&a;" if head else ""}</dc:title><dc:language>en</dc:language></metadata><manifest><item id="c" href="{href}" media-type="application/xhtml+xml"/></manifest><spine>{"<itemref idref='c'/>" * spine}</spine></package>',
+        "OPS/p.opf": f'<?xml version="1.0"?>{head}<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Book{said}</dc:title><dc:language>en</dc:language></metadata><manifest><item id="c" href="{href}" media-type="application/xhtml+xml"/></manifest><spine>{named}</spine></package>',
         "OPS/c.xhtml": chapter,
     }
 

@@ -129,7 +129,7 @@ def _circles() -> _Files:
 
 
 def _bombs() -> _Files:
-    yield "pdf_10000_pages", pages(10_000), ("text", "cut", "too_large")
+    yield "pdf_10000_pages", pages(10_000), ("text", "cut", "too_large", "empty")
     kids = b"3 0 R " * 300_000
     yield "pdf_page_300000_times", written([CATALOG, b"<</Type/Pages/Kids[%s]/Count 300000>>" % kids, PAGE, stream(TEXT), FONT]), ()
     yield "pdf_bomb_of_blanks", simple(bomb(b" ", 1024), b"/Filter/FlateDecode"), ()
