@@ -13,10 +13,9 @@ _SHIFT = 0.45
 _GAP = 1.5
 # a step back that is wider begins another line
 _BACK = 1.0
-# without a space in the file, a gap that is wider is one
-_SPACE = 0.22
+# rules of a page that part lines
+_MOST_RULES = 500
 _BLANKS = np.array([9, 10, 13, 32, 0xA0, 0x2000 + 2, 0x2003, 0x2009, 0x3000, 0], np.uint32)
-_BREAKS = (10, 13)
 
 
 @dataclass(slots=True)
@@ -83,7 +82,6 @@ def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> t
     at = kept[starts].tolist()
     objects = pdfium.text_objects(text_page, at)
     styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
-    styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
     elements = np.full(len(objects), -1, np.int32)
     if by_mark is not None:
@@ -134,24 +132,32 @@ def _turned(
     return Characters(codes[at], spaced[at], near, far, base, np.maximum(size, 0.5), bold > 0, mono > 0, elements[at])
 
 
-def lines_of(characters: Characters) -> list[Line]:
-    """Return the lines of a page's characters in the order of the file."""
+def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
+    """Return the lines of a page's characters in the order of the file.
+
+    `rules` are vertical ones, rows of (top, bottom, x): characters on two sides of one are of two lines.
+    """
     if is_right_to_left(characters.codes):
         characters, starts, rows = ordered_rows(characters)
     else:
-        starts, rows = _starts(characters), None
+        starts, rows = _starts(characters, rules), None
     return _lines(characters, starts, rows)
 
 
-def _starts(characters: Characters) -> np.ndarray:
+def _starts(characters: Characters, rules: np.ndarray) -> np.ndarray:
     """Return where lines begin."""
     size = np.maximum(characters.size[1:], characters.size[:-1])
     gap = characters.left[1:] - characters.right[:-1]
     shift = np.abs(np.diff(characters.base))
-    new = (shift > _SHIFT * size) | (gap > _GAP * size) | (gap < -_BACK * size)
+    # letters of a ligature have the same box
+    other = np.diff(characters.left) != 0
+    new = (shift > _SHIFT * size) | (gap > _GAP * size) | (gap < -_BACK * size) & other
     # an exponent is drawn behind its base: a line of another size begins where it does not touch
     new |= (shift > 0.1 * size) & (gap > 0.5 * size)
     new |= np.diff(characters.element) != 0
+    for top, bottom, x in rules[:_MOST_RULES].tolist():
+        between = (characters.right[:-1] <= x + 1) & (characters.left[1:] >= x - 1)
+        new |= between & (characters.base[1:] > top) & (characters.base[1:] < bottom + 1)
     return np.flatnonzero(np.concatenate(([True], new)))
 
 
@@ -159,9 +165,6 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     count = len(characters.codes)
     ends = np.append(starts[1:], count)
     spaced = characters.spaced.copy()
-    if turned is None:
-        gap = characters.left[1:] - characters.right[:-1]
-        spaced[1:] |= (gap > _SPACE * characters.size[1:]) & ~_unspaced(characters.codes[1:])
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2
@@ -187,11 +190,6 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
             strict=False,
         )
     ]
-
-
-def _unspaced(codes: np.ndarray) -> np.ndarray:
-    """Return which characters are of scripts that are written without spaces."""
-    return ((codes >= 0x2E80) & (codes < 0xAC00)) | ((codes >= 0xF900) & (codes < 0xFB00)) | (codes >= 0xFF00)
 
 
 def _text(codes: np.ndarray, spaced: np.ndarray) -> tuple[str, np.ndarray]:

@@ -6,6 +6,9 @@ from itertools import groupby
 from refinery_files.pdf.blocks import Block
 from refinery_files.pdf.joining import Joiner, text_of
 
+# characters that code is indented by at most
+_WIDEST = 160
+
 
 def html_of(blocks: list[Block], joiner: Joiner) -> str:
     """Return blocks as HTML."""
@@ -36,20 +39,15 @@ def _table(block: Block, joiner: Joiner) -> str:
 def _code(block: Block) -> str:
     """Return the lines of code, indented as they stand."""
     left = block.left
-    rows: list[list[object]] = []
-    widths = [(line.right - line.left) / len(line.text) for line in block.lines if len(line.text) > 1]
-    width = sorted(widths)[len(widths) // 2] if widths else 0.6 * block.size
-    base, text = None, ""
-    found: list[str] = []
+    widths = sorted((line.right - line.left) / len(line.text) for line in block.lines if line.text)
+    width = max(widths[len(widths) // 2] if widths else 0.0, 0.1)
+    written: list[str] = []
+    base = float("-inf")
     for line in block.lines:
-        column = round((line.left - left) / max(width, 0.1))
-        if base is not None and abs(line.base - base) < 0.4 * line.size:
-            text = text.ljust(column) if len(text) < column else text + " "
-            text += line.text
+        column = min(round((line.left - left) / width), _WIDEST)
+        if abs(line.base - base) < 0.4 * line.size:
+            written[-1] = f"{written[-1]} ".ljust(column) + line.text
         else:
-            if base is not None:
-                found.append(text)
-            text = " " * min(column, 200) + line.text
+            written.append(" " * column + line.text)
         base = line.base
-    del rows
-    return "\n".join([*found, text])
+    return "\n".join(written)

@@ -136,7 +136,7 @@ def _columns(rows: list[TableRow]) -> list[tuple[float, float]]:
     if min(white) < _WHITE * size:
         return []
     aligned = sum(map(_is_aligned, cells, [size] * most))
-    if len(rows) < 3 and most < 3 and aligned < most:
+    if len(rows) < 3 and (most < 3 or min(white) < 2 * _WHITE * size) and (aligned < most or min(white) < 2 * _WHITE * size):
         return []
     return columns if aligned * 2 >= most else []
 
