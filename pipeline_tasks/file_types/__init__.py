@@ -27,6 +27,7 @@ class FileType:
     is a regular expression (RE2, `.` is any byte) that bytes of the type begin with, "" if none tells it; `holds` is
     the place of a function that looks closer at such bytes and returns whether they are of the type: it runs outside of
     sandboxes, so it is cheap and safe. `media_types` are labels that tell bytes that are text, where `begins` does not.
+    Landed files whose names end in one of `endings`, in small letters and without a point, are documents of the type.
     The versions of `libraries`, by the names of their distributions, decide its texts: they are identity.
     """
 
@@ -37,6 +38,7 @@ class FileType:
     holds: str = ""
     media_types: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
 
 
 @cache

@@ -41,6 +41,7 @@ from pipeline_tasks.landing.decompression import (
 )
 from pipeline_tasks.landing.json_lines import Names
 from pipeline_tasks.landing.parquet import rows as parquet_rows
+from pipeline_tasks.landing.whole_files import is_whole, read_whole
 from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
 
 BATCH_BYTES = 16 << 20
@@ -169,6 +170,8 @@ def _unpacked(reader: Reader, name: str, names: Names, *, is_checked: bool) -> I
         yield from parquet_rows.read_rows(reader, name, names)
     elif json_lines.LINE_START.match(start) or (_JSON_NAME.search(name) and not start.lstrip().startswith(b"<")):
         yield from json_lines.read_lines(reader, name, names)
+    elif is_whole(name):
+        yield from read_whole(reader, name, is_checked=is_checked)
     else:
         yield from _unknown(reader, name, is_checked=is_checked)
 

@@ -28,6 +28,7 @@ from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_over
 from pipeline_tasks.landing.formats import NO_FIELDS
 from pipeline_tasks.landing.sampling import Piece, sampled
 from pipeline_tasks.landing.splits import WAY_OUT, other_splits, split_of_folder
+from pipeline_tasks.landing.whole_files import is_whole
 from pipeline_tasks.manifest import WRITER, Manifest, dump, identified, manifest_path, rows_by
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.schema import FIELDS
@@ -286,7 +287,7 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
     tables = _of_kind(visible, TABLES)
     others = _other_splits(uri, tables)
     train = [name for name in tables if name not in others]
-    chosen = _of_kind(visible, ARCHIVES) or train or list(filter(brought_format, visible))
+    chosen = _of_kind(visible, ARCHIVES) or train or list(filter(brought_format, visible)) or _documents(visible)
     skipped = _skipped(folder)
     if not chosen and others:
         splits = " and ".join(sorted(set(others.values())))
@@ -296,7 +297,9 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
         raise NothingLanded(message)
     if not chosen:
         entries = len(folder.files) + len(folder.skipped)
-        message = f"{uri} is an empty snapshot: none of its {entries} files is WARC, ARC, WET, JSONL or Parquet"
+        message = (
+            f"{uri} is an empty snapshot: none of its {entries} files is WARC, ARC, WET, JSONL, Parquet or a document"
+        )
         other = next(filter(UNREAD.search, visible), None)
         if other is not None:
             message += f". {refusal_of_table(f'{folder.store.root}/{other}')}"
@@ -352,6 +355,11 @@ def _skipped(folder: Folder) -> tuple[tuple[str, str], ...]:
 def _of_kind(names: Sequence[str], endings: re.Pattern[str]) -> list[str]:
     """Return the files of a kind, by their endings."""
     return [name for name in names if endings.search(name) and name.rpartition("/")[2] not in ABOUT]
+
+
+def _documents(names: Sequence[str]) -> list[str]:
+    """Return the files that are documents themselves, but for those about the data beside them."""
+    return [name for name in names if is_whole(name) and not _ABOUT.fullmatch(name.rpartition("/")[2])]
 
 
 @dataclass(frozen=True, slots=True)

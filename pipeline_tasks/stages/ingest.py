@@ -37,7 +37,7 @@ TYPE, NO_TYPE = "type", "not_html"
 """The column of the types of files, and the reason of a file of no known one: it is no HTML, nor another that is read.
 """
 
-PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
+PAGE_KINDS = ("response", "resource", "conversion", "json", "row", "file")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
 """The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pipeline_tasks.text.page.file_text import Reader
 
 
+_BETWEEN = b"\n\n"  # as between paragraphs
+
+
 def is_place(method: str) -> bool:
     """Return whether a method is the place of a reader (`module:NAME`), and no method of `main_text`."""
     return ":" in method
@@ -57,5 +60,5 @@ def written(parts: Sequence[str], output: Output, *, is_paged: bool) -> tuple[by
         its[:, PAGE] = number if is_paged else -1
         texts.append(text)
         rows.append(its)
-        size += len(text) + 1
-    return b"\n".join(texts), b"".join(its.tobytes() for its in rows)
+        size += len(text) + len(_BETWEEN)
+    return _BETWEEN.join(texts), b"".join(its.tobytes() for its in rows)

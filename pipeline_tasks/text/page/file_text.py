@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-REFUSED = ("encrypted", "damaged", "too_large")
+ENCRYPTED, DAMAGED, TOO_LARGE = REFUSED = "encrypted", "damaged", "too_large"
 """Why a reader gives no text: it needs a password; nothing of it can be read; it holds more than the bounds allow."""
 
 

@@ -1,0 +1,257 @@
+"""Lines of a page as blocks: paragraphs, headings, items of lists, code, tables."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import median
+
+from refinery_files.pdf.lines import Line
+from refinery_files.pdf.structure import Element
+
+# a distance of baselines is within a paragraph up to this share of its column's most frequent one
+_LEADING = 1.3
+# the most that baselines of a paragraph are apart, in sizes
+_FAR = 2.2
+# in sizes
+_INDENT = 0.6
+_ALIGNED = 0.35
+
+_BULLETS = "\u2022\u25e6\u25aa\u25ab\u2023\u25cf\u25cb\u25a0\u25a1\u2043\u2219\u00b7\u27a2\u2756\u2713\u2714\uf0b7\uf0a7\uf076\uf0fc\uf0d8\uf02d\ue00c"
+_BULLET = re.compile(rf"(?:[{_BULLETS}]|[-\u2013\u2014*](?= ))\s*")
+_NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\(\d{1,3}\)) +(?=\S)")
+_WORD = re.compile(r"\S+")
+_UNSPACED = re.compile("[\u2e80-\uabff\uf900-\ufaff\uff00-\uffef]")
+
+
+@dataclass(slots=True)
+class Block:
+    """A block of a page: its kind (`p`, `h`, `li`, `pre`, `table`), lines or rows, and box."""
+
+    kind: str
+    lines: list[Line]
+    rows: list[list[str]] = field(default_factory=list)
+    is_numbered: bool = False
+    column: tuple[float, float] = (0.0, 0.0)
+    """Left and right margin of its column."""
+    text: str = ""
+    level: int = 0
+
+    @property
+    def left(self) -> float:
+        """Return the left side of its box."""
+        return min(line.left for line in self.lines)
+
+    @property
+    def right(self) -> float:
+        """Return the right side of its box."""
+        return max(line.right for line in self.lines)
+
+    @property
+    def top(self) -> float:
+        """Return the upper side of its box."""
+        return min(line.base - line.size for line in self.lines)
+
+    @property
+    def bottom(self) -> float:
+        """Return the lower side of its box."""
+        return max(line.base for line in self.lines)
+
+    @property
+    def size(self) -> float:
+        """Return the size of its first line's font."""
+        return self.lines[0].size
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Lines that stand below each other, with their margins and most frequent distance."""
+
+    lines: list[Line]
+    left: float
+    right: float
+    leading: float
+
+
+def columns_of(lines: Sequence[Line]) -> list[Column]:
+    """Return stretches of lines of which each stands below the one before it."""
+    stretches: list[list[Line]] = []
+    for line in lines:
+        before = stretches[-1][-1] if stretches else None
+        if before is not None and line.base > before.base - 0.5 * line.size and _overlap(stretches[-1], line):
+            stretches[-1].append(line)
+        else:
+            stretches.append([line])
+    return [_column(stretch) for stretch in stretches]
+
+
+def _overlap(stretch: list[Line], line: Line) -> bool:
+    """Return whether a line stands below or beside the last lines of a stretch, and in its width."""
+    recent = stretch[-3:]
+    left, right = min(other.left for other in recent), max(other.right for other in recent)
+    if abs(line.base - stretch[-1].base) < 0.5 * line.size:
+        return True
+    return min(right, line.right) - max(left, line.left) > 0
+
+
+def _column(lines: list[Line]) -> Column:
+    distances = [after.base - before.base for before, after in zip(lines, lines[1:], strict=False)]
+    near = [one for one, line in zip(distances, lines[1:], strict=False) if 0.5 * line.size < one < _FAR * line.size]
+    leading = _most_frequent(near, 0.5) if near else 1.2 * lines[0].size
+    return Column(lines, _most_frequent([line.left for line in lines], 1.0), _margin(lines), leading)
+
+
+def _margin(lines: list[Line]) -> float:
+    """Return the right margin of lines: where most long ones end."""
+    rights = sorted(line.right for line in lines)
+    frequent = _most_frequent(rights, 1.0)
+    count = sum(abs(right - frequent) < 1.5 for right in rights)
+    return frequent if count > 2 and count * 4 >= len(rights) else rights[int(0.95 * (len(rights) - 1))]
+
+
+def _most_frequent(values: list[float], step: float) -> float:
+    counts: dict[int, int] = {}
+    for value in values:
+        at = round(value / step)
+        counts[at] = counts.get(at, 0) + 2
+        counts[at - 1] = counts.get(at - 1, 0) + 1
+        counts[at + 1] = counts.get(at + 1, 0) + 1
+    best = max(counts, key=lambda at: (counts[at], -at))
+    return median(value for value in values if abs(value / step - best) <= 1.5)
+
+
+def blocks_of(lines: Sequence[Line], body: float, has_code: bool) -> list[Block]:
+    """Return the blocks of lines in reading order; `body` is the size of the document's running text."""
+    return [block for column in columns_of(lines) for block in _blocks_in(column, body, has_code)]
+
+
+def _blocks_in(column: Column, body: float, has_code: bool) -> list[Block]:
+    blocks: list[Block] = []
+    for at, line in enumerate(column.lines):
+        kind = _kind(line, body, has_code)
+        marker = None if kind == "pre" else marker_of(line.text)
+        if marker and kind != "h":
+            kind = "li"
+        block = blocks[-1] if blocks else None
+        if block is not None and _continues(block, line, kind, column, at):
+            block.lines.append(line)
+            continue
+        blocks.append(Block(kind, [line], is_numbered=marker == "number", column=(column.left, column.right)))
+    return blocks
+
+
+def tagged_blocks(lines: Sequence[Line], elements: Sequence[Element], body: float, has_code: bool) -> list[Block]:
+    """Return the blocks of lines by the elements that they are in; those in none by what stands where."""
+    blocks: list[Block] = []
+    for _, run in groupby(lines, lambda line: _group(line, elements)):
+        group = list(run)
+        element = elements[group[0].element] if group[0].element >= 0 else None
+        if element is None:
+            blocks += blocks_of(group, body, has_code)
+        elif element.kind == "cell":
+            blocks.append(_tagged_table(group, elements))
+        elif element.kind == "p":
+            blocks += _paragraphs(group, body, has_code)
+        else:
+            column = min(line.left for line in group), max(line.right for line in group)
+            marked = element.kind == "li" and _NUMBER.match(" ".join(line.text for line in group[:2])) is not None
+            blocks.append(Block(element.kind, group, is_numbered=marked, column=column, level=element.level))
+    return blocks
+
+
+def _group(line: Line, elements: Sequence[Element]) -> tuple[int, int]:
+    """Return what lines of one block share: their table, or their element."""
+    table = elements[line.element].table if line.element >= 0 else -1
+    return table, line.element if table < 0 else 0
+
+
+def _paragraphs(lines: list[Line], body: float, has_code: bool) -> list[Block]:
+    """Return the blocks of one declared paragraph: one, unless white or other fonts in it say that it is none."""
+    kinds = {_kind(line, body, has_code) for line in lines}
+    apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in zip(lines, lines[1:], strict=False))
+    columns = columns_of(lines)
+    if len(kinds) > 1 and "p" in kinds and "h" in kinds and lines[0].size > 1.08 * body or (apart and len(columns) == 1):
+        return blocks_of(lines, body, has_code)
+    kind = kinds.pop() if len(kinds) == 1 else "p"
+    marker = marker_of(lines[0].text) if kind == "p" else None
+    return [Block("li" if marker else kind, lines, is_numbered=marker == "number", column=(columns[-1].left, columns[-1].right))]
+
+
+def _tagged_table(lines: list[Line], elements: Sequence[Element]) -> Block:
+    cells: dict[int, list[Line]] = {}
+    for line in lines:
+        cells.setdefault(line.element, []).append(line)
+    rows: dict[int, list[str]] = {}
+    for at in sorted(cells):
+        rows.setdefault(elements[at].row, []).append("\n".join(line.text for line in cells[at]))
+    return Block("table", lines, rows=list(rows.values()))
+
+
+def marker_of(text: str) -> str | None:
+    """Return what an item of a list begins with: `bullet`, `number`, or None."""
+    if _BULLET.match(text):
+        return "bullet"
+    return "number" if _NUMBER.match(text) else None
+
+
+def unmarked(text: str) -> str:
+    """Return the text of an item without its bullet."""
+    found = _BULLET.match(text)
+    return text[found.end() :] if found else text
+
+
+def _kind(line: Line, body: float, has_code: bool) -> str:
+    if line.is_mono and has_code:
+        return "pre"
+    if (line.size > 1.08 * body or (line.is_bold and line.size > 0.92 * body)) and any(map(str.isalpha, line.text)):
+        return "h"
+    return "p"
+
+
+def _continues(block: Block, line: Line, kind: str, column: Column, at: int) -> bool:
+    """Return whether a line belongs to the block before it."""
+    last = block.lines[-1]
+    distance = line.base - last.base
+    if abs(distance) < 0.4 * max(line.size, last.size):
+        return block.kind == "pre" or kind != "li"
+    if block.kind == "pre" or kind == "pre":
+        return block.kind == kind and distance < 1.9 * column.leading
+    if block.kind == "h" or kind == "h":
+        alike = abs(line.size - last.size) < 0.08 * last.size and line.is_bold == last.is_bold
+        return block.kind == kind and alike and distance < 1.6 * line.size
+    if kind == "li" or abs(line.size - last.size) > 0.12 * last.size:
+        return False
+    if distance > min(_LEADING * column.leading + 0.5, _FAR * line.size):
+        return False
+    if line.is_right_to_left:
+        return _could_not_stay(column.left, last, line)
+    if block.kind == "li":
+        return line.left > block.lines[0].left + _ALIGNED * line.size or _is_full(column, last, line)
+    return _is_same_paragraph(block, last, line, column, at)
+
+
+def _is_same_paragraph(block: Block, last: Line, line: Line, column: Column, at: int) -> bool:
+    indent = line.left - last.left
+    if indent > _INDENT * line.size and abs(last.left - column.left) < _ALIGNED * line.size:
+        after = column.lines[at + 1] if at + 1 < len(column.lines) else None
+        # what is centered has no first line
+        if after is None or after.left < line.left - _ALIGNED * line.size or line.right > column.right - line.size:
+            return False
+    if indent < -_INDENT * line.size and len(block.lines) > 1 and abs(block.lines[-2].left - last.left) < _ALIGNED * line.size:
+        return False
+    return _is_full(column, last, line)
+
+
+def _is_full(column: Column, last: Line, line: Line) -> bool:
+    """Return whether the first word of a line would not have had room at the end of the last one."""
+    first = _WORD.match(line.text)
+    letters = len(first[0]) if first else 1
+    unspaced = _UNSPACED.match(line.text) is not None
+    width = line.size if unspaced else (line.right - line.left) * letters / max(1, len(line.text))
+    return column.right - last.right < width + (1.5 if unspaced else 0.6) * line.size
+
+
+def _could_not_stay(margin: float, last: Line, line: Line) -> bool:
+    words = line.text.split(" ", 1)
+    width = (line.right - line.left) * len(words[0]) / max(1, len(line.text))
+    return last.left - margin < width + line.size

@@ -1,0 +1,77 @@
+"""Lines as one text: hyphens at their ends, scripts without spaces, and paragraphs over the ends of pages and columns."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from refinery_files.pdf.blocks import Block, unmarked
+from refinery_files.pdf.lines import Line
+
+_UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff60\u0e00-\u0e7f"
+_NO_SPACE = re.compile(rf"[{_UNSPACED}]\n(?=[{_UNSPACED}])")
+_HYPHENS = "-\u00ad\u2010"
+_BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]*)")
+_COMPOUND = re.compile(r"\w+(?:[-\u2010]\w+)+")
+_WORD = re.compile(r"\w+")
+_LEADERS = re.compile(r"(?:\s*\.){5,}\s*")
+_SENTENCE_ENDS = re.compile("[.!?:;\u3002\uff01\uff1f\u061f\u0964\u2026][\"'\u201d\u2019\u00bb)\\]]*$")
+
+# ligatures, and letters of Arabic and Hebrew in the forms that they are shown in
+_FORMS = re.compile("[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufb4f\ufb50-\ufdfd\ufe70-\ufefc]+")
+
+
+class Joiner:
+    """Joins lines; what a document writes elsewhere decides on hyphens at ends of lines."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        """Count the words and compounds of a document."""
+        text = "\n".join(line.text for line in lines).lower()
+        self._words = Counter(_WORD.findall(text))
+        self._compounds = Counter(_COMPOUND.findall(text))
+
+    def joined(self, lines: list[Line]) -> str:
+        """Return lines as one text."""
+        return self.clean("\n".join(line.text for line in lines))
+
+    def clean(self, text: str) -> str:
+        """Return text with its lines joined."""
+        text = _BROKEN.sub(self._whole, text)
+        text = _NO_SPACE.sub(lambda found: found[0][0], text)
+        text = _LEADERS.sub(" \u2026 ", text).replace("\u00ad\n", "").replace("\u00ad", "")
+        return " ".join(_without_forms(text).split())
+
+    def _whole(self, found: re.Match[str]) -> str:
+        before, after = found[1], found[2]
+        if not after[0].islower():
+            return f"{before}-{after}" if found[0][len(before)] != "\u00ad" else before + after
+        compound, word = f"{before}-{after}".lower(), (before + after).lower()
+        if found[0][len(before)] == "\u00ad" and self._compounds[compound] == 0:
+            return before + after
+        return f"{before}-{after}" if self._compounds[compound] > self._words[word] else before + after
+
+
+def _without_forms(text: str) -> str:
+    import unicodedata
+
+    return _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+
+
+def goes_on(before: Block, after: Block) -> bool:
+    """Return whether a paragraph goes on in the next column or page."""
+    if before.kind not in ("p", "li") or after.kind != "p" or abs(before.size - after.size) > 0.08 * before.size:
+        return False
+    text, begin = before.lines[-1].text, after.lines[0].text
+    if not text or not begin or _SENTENCE_ENDS.search(text):
+        return False
+    first = begin.lstrip("\"'(\u201c\u2018\u00ab")[:1]
+    if first.islower() or text[-1] in _HYPHENS:
+        return True
+    # words of scripts without small letters, and names and numbers: if the last line is full
+    is_full = before.column[1] - before.lines[-1].right < 1.5 * before.size
+    return is_full and not before.lines[-1].is_right_to_left and len(before.lines) > 1
+
+
+def text_of(block: Block, joiner: Joiner) -> str:
+    """Return the text of a block that is neither code nor a table."""
+    text = joiner.joined(block.lines)
+    return unmarked(text) if block.kind == "li" and not block.is_numbered else text

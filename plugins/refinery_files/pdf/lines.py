@@ -1,0 +1,201 @@
+"""The characters of a page as lines: runs of characters on one baseline without wide gaps, in the order of the file."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refinery_files.pdf import pdfium
+from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
+
+# in sizes of the font: a baseline that moves less is the same line (exponents, marks)
+_SHIFT = 0.45
+# a gap that is wider is none between words
+_GAP = 1.5
+# a step back that is wider begins another line
+_BACK = 1.0
+# rules of a page that part lines
+_MOST_RULES = 500
+_BLANKS = np.array([9, 10, 13, 32, 0xA0, 0x2000 + 2, 0x2003, 0x2009, 0x3000, 0], np.uint32)
+
+
+@dataclass(slots=True)
+class Line:
+    """A run of characters on one baseline: boxes in points from the upper left corner."""
+
+    text: str
+    left: float
+    right: float
+    base: float
+    size: float
+    is_bold: bool = False
+    is_mono: bool = False
+    is_right_to_left: bool = False
+    element: int = -1
+    """Index of the element of the page's structure that it is in, -1 if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """The visible characters of a page in the order of the file, and what they are drawn with."""
+
+    codes: np.ndarray
+    spaced: np.ndarray
+    """Whether blank characters stand before each."""
+    left: np.ndarray
+    right: np.ndarray
+    base: np.ndarray
+    size: np.ndarray
+    bold: np.ndarray
+    mono: np.ndarray
+    element: np.ndarray
+
+    def taken(self, at: np.ndarray) -> "Characters":
+        """Return the characters at some indices."""
+        return Characters(*(getattr(self, name)[at] for name in self.__slots__))
+
+
+def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
+    """Return the characters of a page by the direction in which they run, the most frequent one first.
+
+    Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
+    """
+    codes = pdfium.codes(text_page, count)
+    blank = np.isin(codes, _BLANKS)
+    if is_right_to_left(codes[~blank]):
+        # lines are put in order by places: there, blanks that PDFium adds mean nothing
+        blanks = np.flatnonzero(blank)
+        blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
+        codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
+    # PDFium's sign for a hyphen at the end of a line
+    codes[codes == 2] = 0x2D
+    kept = np.flatnonzero(~blank & (codes >= 32))
+    if not len(kept):
+        return ()
+    places, boxes = pdfium.origins(text_page, count)[kept], pdfium.boxes(text_page, count)[kept]
+    blanks_before = np.cumsum(blank)[kept]
+    spaced = np.diff(blanks_before, prepend=0) > 0
+    codes = codes[kept]
+    heights = boxes[:, 1] - boxes[:, 3]
+    same = (np.abs(np.diff(heights)) < 0.05) & (np.abs(np.diff(places[:, 1])) < 0.05)
+    starts = np.flatnonzero(np.concatenate(([True], ~same)) | spaced)
+    of = np.cumsum(np.bincount(starts, minlength=len(kept))) - 1
+    at = kept[starts].tolist()
+    objects = pdfium.text_objects(text_page, at)
+    styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
+    turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
+    elements = np.full(len(objects), -1, np.int32)
+    if by_mark is not None:
+        marks = np.array(pdfium.marks_of(objects), np.int32)
+        elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
+    return tuple(
+        _turned(codes, spaced, boxes, places, turns, turn, styles[of], elements[of])
+        for turn in np.argsort(-np.bincount(turns, minlength=4), kind="stable")
+        if (turns == turn).any()
+    )
+
+
+def _styles(objects: list[int]) -> np.ndarray:
+    """Return for each text object whether its font is bold, and of fixed pitch."""
+    fonts: dict[int, pdfium.Font] = {}
+    found = []
+    for font in pdfium.fonts_of(objects):
+        if font not in fonts:
+            fonts[font] = pdfium.Font(font)
+        style = fonts[font]
+        found.append((style.is_bold, style.is_mono))
+    return np.array(found, np.float32).reshape(-1, 2)
+
+
+def _turned(
+    codes: np.ndarray,
+    spaced: np.ndarray,
+    boxes: np.ndarray,
+    places: np.ndarray,
+    turns: np.ndarray,
+    turn: int,
+    styles: np.ndarray,
+    elements: np.ndarray,
+) -> Characters:
+    """Return the characters that run in one of four directions, as if they ran to the right, with y downwards."""
+    at = np.flatnonzero(turns == turn)
+    left, top, right, bottom = boxes[at].T.astype(float)
+    x, y = places[at].T
+    if turn == 0:
+        near, far, base = left, right, -y
+    elif turn == 1:
+        near, far, base = bottom, top, x
+    elif turn == 2:
+        near, far, base = -right, -left, y
+    else:
+        near, far, base = -top, -bottom, -x
+    size, bold, mono = styles[at].T
+    return Characters(codes[at], spaced[at], near, far, base, np.maximum(size, 0.5), bold > 0, mono > 0, elements[at])
+
+
+def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
+    """Return the lines of a page's characters in the order of the file.
+
+    `rules` are vertical ones, rows of (top, bottom, x): characters on two sides of one are of two lines.
+    """
+    if is_right_to_left(characters.codes):
+        characters, starts, rows = ordered_rows(characters)
+    else:
+        starts, rows = _starts(characters, rules), None
+    return _lines(characters, starts, rows)
+
+
+def _starts(characters: Characters, rules: np.ndarray) -> np.ndarray:
+    """Return where lines begin."""
+    size = np.maximum(characters.size[1:], characters.size[:-1])
+    gap = characters.left[1:] - characters.right[:-1]
+    shift = np.abs(np.diff(characters.base))
+    # letters of a ligature have the same box
+    other = np.diff(characters.left) != 0
+    new = (shift > _SHIFT * size) | (gap > _GAP * size) | (gap < -_BACK * size) & other
+    # an exponent is drawn behind its base: a line of another size begins where it does not touch
+    new |= (shift > 0.1 * size) & (gap > 0.5 * size)
+    new |= np.diff(characters.element) != 0
+    for top, bottom, x in rules[:_MOST_RULES].tolist():
+        between = (characters.right[:-1] <= x + 1) & (characters.left[1:] >= x - 1)
+        new |= between & (characters.base[1:] > top) & (characters.base[1:] < bottom + 1)
+    return np.flatnonzero(np.concatenate(([True], new)))
+
+
+def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None) -> list[Line]:
+    count = len(characters.codes)
+    ends = np.append(starts[1:], count)
+    spaced = characters.spaced.copy()
+    spaced[starts] = False
+    text, at = _text(characters.codes, spaced)
+    middle = (starts + ends) // 2
+    sizes = characters.size[np.lexsort((characters.size, np.repeat(np.arange(len(starts)), ends - starts)))][middle]
+    lefts = np.minimum.reduceat(characters.left, starts)
+    rights = np.maximum.reduceat(characters.right, starts)
+    bold = np.add.reduceat(characters.bold.astype(int), starts) * 10 > 8 * (ends - starts)
+    mono = np.add.reduceat(characters.mono.astype(int), starts) * 10 > 8 * (ends - starts)
+    bounds = [*at[starts].tolist(), len(text)]
+    return [
+        Line(turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(), left, right, base, size, is_bold, is_mono, is_turned, element)
+        for begin, end, left, right, base, size, is_bold, is_mono, is_turned, element in zip(
+            bounds,
+            bounds[1:],
+            lefts.tolist(),
+            rights.tolist(),
+            characters.base[middle].tolist(),
+            sizes.tolist(),
+            bold.tolist(),
+            mono.tolist(),
+            [False] * len(starts) if turned is None else turned.tolist(),
+            characters.element[starts].tolist(),
+            strict=False,
+        )
+    ]
+
+
+def _text(codes: np.ndarray, spaced: np.ndarray) -> tuple[str, np.ndarray]:
+    """Return characters as a string with their spaces, and the index of each in it."""
+    at = np.arange(len(codes)) + np.cumsum(spaced)
+    written = np.full(len(codes) + int(spaced.sum()), 32, np.uint32)
+    valid = np.where((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000)), 0xFFFD, codes)
+    written[at] = valid
+    return written.astype("<u4").tobytes().decode("utf-32-le"), at

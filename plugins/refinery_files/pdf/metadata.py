@@ -1,0 +1,49 @@
+"""What a PDF declares of itself: title, language, day."""
+
+import ctypes
+import datetime
+import re
+
+import pypdfium2 as pdfium2
+import pypdfium2.raw as raw
+
+_DATE = re.compile(r"(?:D:)?((?:19|20)\d\d)(\d\d)?(\d\d)?")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*$")
+_FILE_NAME = re.compile(r"\.(?:docx?|odt|rtf|xlsx?|pptx?|pdf|tex|dvi|indd|qxd|qxp|pmd|p65|ps|eps|html?|txt|wpd|cdr|ai|tmp|fm)$", re.IGNORECASE)
+# programs name what their authors did not
+_UNTITLED = re.compile(
+    r"(?:untitled|unbenannt|sans titre|document|slide|presentation|powerpoint presentation|book|sheet|page|doc|title|print)[\s\d_-]*$",
+    re.IGNORECASE,
+)
+_PROGRAM = re.compile(r"^(?:Microsoft (?:Word|PowerPoint|Excel)|Print|PowerPoint|Word) - ")
+_MOST = 500
+
+
+def title_of(document: pdfium2.PdfDocument) -> str | None:
+    """Return the declared title, if it is one, and no name of a file."""
+    title = " ".join(document.get_metadata_value("Title").replace("\x00", " ").split())
+    bare = _PROGRAM.sub("", title)
+    if not any(map(str.isalpha, bare)) or len(bare) < 3 or len(bare) > _MOST or "\ufffd" in bare:
+        return None
+    if _FILE_NAME.search(bare) or _UNTITLED.match(bare) or re.search(r"[\\/]\S+[\\/]|^\w+://", bare):
+        return None
+    return None if " " not in bare and ("_" in bare or any(map(str.isdigit, bare))) else bare
+
+
+def language_of(document: pdfium2.PdfDocument) -> str | None:
+    """Return the declared language."""
+    buffer = (ctypes.c_ushort * 32)()
+    size = raw.FPDFCatalog_GetLanguage(document.raw, buffer, ctypes.sizeof(buffer))
+    language = bytes(buffer)[: max(0, min(size, ctypes.sizeof(buffer)) - 2)].decode("utf-16-le", "replace").strip()
+    return language.replace("_", "-") if _LANGUAGE.match(language) else None
+
+
+def day_of(document: pdfium2.PdfDocument) -> str | None:
+    """Return the day on which a document was made, ISO 8601."""
+    found = _DATE.match(document.get_metadata_value("CreationDate").strip())
+    if not found or not found[2] or not found[3]:
+        return None
+    try:
+        return datetime.date(int(found[1]), int(found[2]), int(found[3])).isoformat()
+    except ValueError:
+        return None
