@@ -109,8 +109,8 @@ def main() -> int:
             calls = [path for part in parts.values() for path in part]
             sys.stdout.writelines(f"{path} was compiled by a task; record the calls again\n" for path in calls)
             return 1 if calls else 0
-        parts["later"] |= RARE
-        RECORDED.write_text(json.dumps(parts, indent=1) + "\n", encoding="utf-8")
+        recording = {**parts, "later": {**parts["later"], **RARE}}
+        RECORDED.write_text(json.dumps(recording, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
