@@ -108,7 +108,6 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip uninstall -q refinery # our name until 0.1: its plugin would be there twice
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
-	@$(BIN)/refinery setup compile
 	@touch $@
 
 # The base package alone must load a dataset; then comes torch, by pip, which knows builds for machines without a GPU.
@@ -133,6 +132,7 @@ $(MODELS)/.installed: $(VENV)/.installed-dev tests/scorers/requirements.txt test
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	@echo "Installing the test tools ..."
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements-dev.txt
+	@$(BIN)/refinery setup compile
 	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
 		&& echo "Installing chromium for the tests of the web UI ..." && apt-get update -qq \
 		&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \

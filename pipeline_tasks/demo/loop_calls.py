@@ -1,8 +1,8 @@
 """`python -m pipeline_tasks.demo.loop_calls` records with which types of arguments stages call the loops over text.
 
-It refines the demo's crawl by recipes that together use every loop, with a cache of its own, and writes what was
-compiled for calls from Python to `pipeline_tasks/text/base/loop_calls.json`. Run it when a loop is new or takes other
-arguments; `tests/demo/test_nothing_compiles.py` fails until then.
+It refines the demo's crawl by the recipes of a first run, then by others that together use every loop, with a cache of
+its own, and writes what was compiled for calls from Python to `pipeline_tasks/text/base/loop_calls.json`. Run it when a
+loop is new or takes other arguments; `tests/demo/test_nothing_compiles.py` fails until then.
 """
 
 import argparse
@@ -87,57 +87,71 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="loops-") as name:
         if not is_check:
             os.environ["NUMBA_CACHE_DIR"] = f"{name}/numba"
+        from pipeline_tasks.demo.crawl import write_crawl
         from pipeline_tasks.run.loops import ensure_compiled
-        from pipeline_tasks.text.base.loop_calls import RECORDED, mark_compiled
+        from pipeline_tasks.text.base.loop_calls import RECORDED, Calls, first_calls, mark_compiled
         from pipeline_tasks.text.base.recording import recorded
         from pipeline_tasks.text.page.main_text import BLOCKS, load
 
         if is_check:
-            ensure_compiled(sys.stdout)
+            ensure_compiled(sys.stdout, all_loops=True)
         else:
-            mark_compiled()  # each loop is compiled by the call that is recorded, and none before
-        with recorded() as calls:
-            load(BLOCKS)  # stages call these loops in a process of its own
-            for code in refined(Path(name)):
-                if code:
-                    return code
+            mark_compiled(first_calls())  # each loop is compiled by the call that is recorded, and none before
+        write_crawl(Path(name) / "crawl", DAYS, scale=SCALE)
+        parts: dict[str, Calls] = {}
+        for part, runs in (("first", first_runs), ("later", other_runs)):
+            with recorded() as parts[part]:
+                load(BLOCKS)  # stages call these loops in a process of its own
+                for code in runs(Path(name)):
+                    if code:
+                        return code
         if is_check:
+            calls = [path for part in parts.values() for path in part]
             sys.stdout.writelines(f"{path} was compiled by a task; record the calls again\n" for path in calls)
             return 1 if calls else 0
-        RECORDED.write_text(json.dumps({**calls, **RARE}, indent=1) + "\n", encoding="utf-8")
+        recording = {**parts, "later": {**parts["later"], **RARE}}
+        RECORDED.write_text(json.dumps(recording, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def refined(folder: Path) -> Iterator[int]:
-    """Refine both days by every recipe, and build a dataset; yield the exit code of each run."""
-    from pipeline_tasks.demo.crawl import write_crawl
-    from pipeline_tasks.flow.running import BuildOptions, RunOptions, build, run
-    from pipeline_tasks.gate.checks import gate_names
-    from pipeline_tasks.recipe import load_recipe
+def first_runs(folder: Path) -> Iterator[int]:
+    """Refine a day by the recipes of the demo and of the web, and build the demo's dataset; yield each exit code."""
+    from pipeline_tasks.demo.show import BUILD, recipe_of
 
-    write_crawl(folder / "crawl", DAYS, scale=SCALE)
-    (folder / "list").write_text("example.invalid\nhttp://example.invalid/\n")
-    root = str(folder / "root")
+    for recipe in (recipe_of(folder), "web"):
+        yield _refined(folder, "shipped", DAYS[0], recipe)
+    yield _built(folder, "shipped", BUILD)
+
+
+def other_runs(folder: Path) -> Iterator[int]:
+    """Refine both days by every recipe, and build two datasets; yield the exit code of each run."""
     names = {"list": folder / "list", "questions": folder / "crawl" / "benchmark.jsonl"}
+    names["list"].write_text("example.invalid\nhttp://example.invalid/\n")
     for name, stages in RECIPES.items():
         recipe = folder / f"{name}.yaml"
         recipe.write_text(f"name: {name}\nstages:{(FIRST + stages + LAST).format(**names)}")
         for day in DAYS:
-            landed, gates = str(folder / "crawl" / day), gate_names(load_recipe(str(recipe)))
-            options = RunOptions(
-                landed,
-                root,
-                day,
-                str(recipe),
-                engine="local",
-                override=dict.fromkeys(gates, "few rows"),
-                builds=False,
-            )
-            yield run(options)
+            yield _refined(folder, "root", day, str(recipe))
     for method in ("concat", "best_fit"):
         recipe = folder / f"{method}.yaml"
         recipe.write_text(BUILD.format(method=method))
-        yield build(BuildOptions(root, str(recipe), engine="local"))
+        yield _built(folder, "root", str(recipe))
+
+
+def _refined(folder: Path, root: str, day: str, recipe: str) -> int:
+    from pipeline_tasks.flow.running import RunOptions, run
+    from pipeline_tasks.gate.checks import gate_names
+    from pipeline_tasks.recipe import load_recipe
+
+    override = dict.fromkeys(gate_names(load_recipe(recipe)), "few rows")
+    landed = str(folder / "crawl" / day)
+    return run(RunOptions(landed, str(folder / root), day, recipe, engine="local", override=override, builds=False))
+
+
+def _built(folder: Path, root: str, recipe: str) -> int:
+    from pipeline_tasks.flow.running import BuildOptions, build
+
+    return build(BuildOptions(str(folder / root), recipe, engine="local"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """`refinery setup compile` compiles the loops over text for this machine's processor, so that no task has to.
 
 What is compiled is kept below NUMBA_CACHE_DIR (`.refinery/numba`), for the contents of the files that each loop is made
-of and this kind of processor. It runs where tasks will run. `refinery run`, `build`, `demo` and `up` do it themselves
-if nobody did.
+of and this kind of processor. It runs where tasks will run. `refinery run`, `build`, `demo` and `up` compile what the
+demo and the recipe `web` call, if nobody did; what another recipe calls is compiled by its first task.
 """
 
 import argparse
@@ -18,6 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(_: argparse.Namespace) -> int:
     """Compile unless that is done."""
-    ensure_compiled(sys.stdout)
+    ensure_compiled(sys.stdout, all_loops=True)
     print_lines(["the loops over text are compiled for this machine"])
     return 0

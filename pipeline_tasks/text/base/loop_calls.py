@@ -1,8 +1,10 @@
-"""Compiles every loop ahead, for the types of arguments that `loop_calls.json` says stages call it with.
+"""Compiles loops ahead, for the types of arguments that `loop_calls.json` says stages call them with.
 
 `python -m pipeline_tasks.demo.loop_calls` records that file: each loop that is called from Python, slowest to compile
-first, with the types of its arguments. A number is its numba name; an array is its element type, dimensions and layout
-("uint8 1d C", and "readonly"); a tuple is a list; a named tuple is an object with the path of its class.
+first, with the types of its arguments. What the demo and the recipe `web` call has the key `first`; what other recipes
+and params call besides has `later`, and is a third of the time. A number is its numba name; an array is its element
+type, dimensions and layout ("uint8 1d C", and "readonly"); a tuple is a list; a named tuple is an object with the path
+of its class.
 """
 
 import json
@@ -43,25 +45,34 @@ DONE = "all"
 RECORDED = Path(__file__).with_name("loop_calls.json")
 
 
+def first_calls() -> Calls:
+    """Return the calls of the demo and of the recipe `web`."""
+    return dict(_recorded()["first"])
+
+
 def recorded_calls() -> Calls:
-    """Return the calls of `loop_calls.json`."""
-    calls: Calls = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return calls
+    """Return all calls of `loop_calls.json`."""
+    first, later = _recorded()["first"], _recorded()["later"]
+    return {loop: [*first.get(loop, ()), *later.get(loop, ())] for loop in (*later, *first)}
 
 
-def is_compiled() -> bool:
-    """Return whether `compile_ahead` has ended on this machine, for what the loops are made of and its processor."""
-    return (_ready() / DONE).exists()
+def _recorded() -> Mapping[str, Calls]:
+    parts: Mapping[str, Calls] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return parts
 
 
-def compile_ahead(progress: Callable[[int, int], None] = lambda _done, _count: None) -> None:
-    """Compile all recorded calls, by a process for each processor; what is cached is loaded.
+def is_compiled(calls: Calls) -> bool:
+    """Return whether `compile_ahead` has ended for these calls or all, for the contents of loops and this processor."""
+    return any((_ready(each) / DONE).exists() for each in (calls, recorded_calls()))
+
+
+def compile_ahead(calls: Calls, progress: Callable[[int, int], None] = lambda _done, _count: None) -> None:
+    """Compile calls, by a process for each processor; what is cached is loaded.
 
     `progress` is called with how many loops are done, and how many there are, every `EVERY` seconds and at the end.
     A loop that does not compile fails the whole: the error is numba's, and names the loop. JobLost: a process died.
     """
-    with TemporaryFile(dir=_made(_ready())):  # else a minute would be spent for nothing
-        calls = recorded_calls()
+    TemporaryFile(dir=_made(_ready(calls))).close()  # else a minute would be spent for nothing
     processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(_compile, call) for call in calls.items()}
@@ -76,23 +87,23 @@ def compile_ahead(progress: Callable[[int, int], None] = lambda _done, _count: N
             raise JobLost(message) from error
         finally:  # the pool alone cancels: its thread dies where a call is canceled while it says that a process died
             pool.shutdown(wait=False, cancel_futures=True)
-    mark_compiled()
+    mark_compiled(calls)
 
 
-def mark_compiled() -> None:
-    """Say that nothing is left to compile: `is_compiled` is true from now on."""
-    (_made(_ready()) / DONE).touch()
+def mark_compiled(calls: Calls) -> None:
+    """Say that nothing of these calls is left to compile: `is_compiled` is true from now on."""
+    (_made(_ready(calls)) / DONE).touch()
 
 
-def _ready() -> Path:
-    """Return the folder whose file `DONE` says that all is compiled; its name has the calls, loops and processor.
+def _ready(calls: Calls) -> Path:
+    """Return the folder whose file `DONE` says that calls are compiled; its name has the calls, loops and processor.
 
     It is a folder beside those of loops, and the last by its name, as what brings loops elsewhere takes each in turn.
     """
-    modules = {loop.rpartition(".")[0] for loop in recorded_calls()}
+    modules = {loop.rpartition(".")[0] for loop in calls}
     stamps = [stamp(ROOMS.joinpath(*module.split(".")[2:]).with_suffix(".py")) for module in sorted(modules)]
     processor = cpu_target.target_context.codegen().magic_tuple()
-    about = sha256(RECORDED.read_bytes() + repr((stamps, processor)).encode()).hexdigest()[:16]
+    about = sha256(repr((calls, stamps, processor)).encode()).hexdigest()[:16]
     return cache_place() / f"ready-{about}"
 
 

@@ -1,7 +1,9 @@
 """The types of a loop's arguments are recorded as text and read again; `refinery setup compile` marks when it has ended."""
 
+import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +19,15 @@ from pipeline_tasks.errors import JobLost
 from pipeline_tasks.owned import require_own
 from pipeline_tasks.text.base import loop_calls
 from pipeline_tasks.text.base.compiled import stamp
-from pipeline_tasks.text.base.loop_calls import RECORDED, is_compiled, mark_compiled, recorded_type, type_of
+from pipeline_tasks.text.base.loop_calls import (
+    Calls,
+    first_calls,
+    is_compiled,
+    mark_compiled,
+    recorded_calls,
+    recorded_type,
+    type_of,
+)
 from pipeline_tasks.text.words.cutting import Words
 
 HASHING = "pipeline_tasks.text.base.hashing"
@@ -63,13 +73,13 @@ def test_it_is_said_how_many_loops_are_done_until_all_are(tmp_path: Path, monkey
     """A busy machine was silent for nine minutes."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
     monkeypatch.setattr(loop_calls, "_compile", nothing)
-    monkeypatch.setattr(loop_calls, "recorded_calls", lambda: {f"{HASHING}.{number}": [] for number in range(5)})
     monkeypatch.setattr(loop_calls, "EVERY", 0.01)
     said: list[tuple[int, int]] = []
-    loop_calls.compile_ahead(lambda done, count: said.append((done, count)))
+    calls: Calls = {f"{HASHING}.{number}": [] for number in range(5)}
+    loop_calls.compile_ahead(calls, lambda done, count: said.append((done, count)))
     assert said == sorted(said)
     assert (said[0][0] < 5, said[-1]) == (True, (5, 5))
-    assert is_compiled()
+    assert is_compiled(calls)
 
 
 def dies(_: object) -> None:
@@ -80,26 +90,42 @@ def test_a_process_that_dies_is_named_and_nothing_is_marked(tmp_path: Path, monk
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
     monkeypatch.setattr(loop_calls, "_compile", dies)
     with pytest.raises(JobLost):
-        loop_calls.compile_ahead()
-    assert not is_compiled()
+        loop_calls.compile_ahead(recorded_calls())
+    assert not is_compiled(recorded_calls())
 
 
 def test_another_processor_and_other_calls_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
-    assert not is_compiled()
-    mark_compiled()
-    assert is_compiled()
+    calls = recorded_calls()
+    assert not is_compiled(calls)
+    mark_compiled(calls)
+    assert is_compiled(calls)
     other = tmp_path / "calls.json"
-    other.write_bytes(RECORDED.read_bytes() + b"\n")
-    monkeypatch.setattr(loop_calls, "RECORDED", other)
-    assert not is_compiled()
+    other.write_text(json.dumps({"first": first_calls(), "later": {f"{HASHING}.other": []}}))
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_calls, "RECORDED", other)
+        assert not is_compiled(recorded_calls())
+    monkeypatch.setattr(loop_calls.cpu_target.target_context.codegen(), "magic_tuple", lambda: ("another", ""))
+    assert not is_compiled(calls)
+
+
+def test_a_first_run_compiles_less_than_all_and_nothing_where_all_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    assert {*first_calls()} < {*recorded_calls()}
+    mark_compiled(first_calls())
+    assert (is_compiled(first_calls()), is_compiled(recorded_calls())) == (True, False)
+    shutil.rmtree(tmp_path / "numba")
+    mark_compiled(recorded_calls())
+    assert is_compiled(first_calls())
 
 
 def test_what_a_loop_is_made_of_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
-    mark_compiled()
+    mark_compiled(recorded_calls())
     monkeypatch.setattr(loop_calls, "stamp", lambda file: "edited" if file.stem == "cutting" else stamp(file))
-    assert not is_compiled()
+    assert not is_compiled(recorded_calls())
 
 
 def test_the_folder_of_loops_is_closed_to_others_whatever_the_umask(
@@ -108,7 +134,7 @@ def test_the_folder_of_loops_is_closed_to_others_whatever_the_umask(
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
     before = os.umask(0o002)
     try:
-        mark_compiled()
+        mark_compiled(first_calls())
     finally:
         os.umask(before)
     require_own(str(tmp_path / "numba" / "loop"))
