@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,62 @@ class BatchExpectation:
         return " ".join([f"{self.batch}:", self.type, *self.columns])
 
 
+SUITES = "*.json"
+"""The files that are suites: Great Expectations' own form."""
+
+
 def own_suites() -> list[Path]:
-    """Return the suites of the folder that `REFINERY_EXPECTATIONS` names; RecipeError if there is no such folder."""
+    """Return the suites of the folder that `REFINERY_EXPECTATIONS` names.
+
+    RecipeError if there is no such folder, or it has files and none of them is a suite: whoever put them there counts
+    on them.
+    """
     folder = os.environ.get(FOLDER, "")
-    if folder and not Path(folder).is_dir():
+    if not folder:
+        return []
+    if not Path(folder).is_dir():
         message = f"{FOLDER} is {folder}, and there is no such folder; correct it, or leave it out for our suites alone"
         raise RecipeError(message)
-    return sorted(Path(folder).glob("*.json")) if folder else []
+    suites = sorted(Path(folder).glob(SUITES))
+    if not suites and (others := _others(Path(folder))):
+        message = (
+            f"{FOLDER} is {folder}, of which {SUITES} is read, and nothing was: it has {_listed(others)}; write suites "
+            "as Great Expectations' JSON (`suite.to_json_dict()`), directly in that folder, or leave it out"
+        )
+        raise RecipeError(message)
+    return suites
+
+
+def suites_notes() -> Iterator[str]:
+    """Yield what somebody may take for read that is not: other files beside suites, or a folder without any."""
+    if not (folder := os.environ.get(FOLDER, "")):
+        return
+    suites, others = own_suites(), _others(Path(folder))
+    if not suites:
+        yield f"{FOLDER} is {folder}, which is empty: {SUITES} would be read, and only our own suites are"
+    elif others:
+        yield f"of {folder} {_listed(path.name for path in suites)} is read, and not {_listed(others)}"
+
+
+MOST_NAMED = 5
+"""Files that a message names."""
+
+
+def _others(folder: Path) -> list[str]:
+    """Return the files of a folder that are no suites, those below it, too, without hidden ones."""
+    below = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+    return [str(path) for path in below if not _is_hidden(path) and (path.parent.name or not path.match(SUITES))]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    rest = iter(names)
+    first, more = [*islice(rest, MOST_NAMED)], sum(1 for _ in rest)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
 def gate_of(path: Path) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -105,16 +106,32 @@ def suite_at(path: Path) -> list[Expectation]:
 
 
 def read_suite(path: Path) -> Mapping[str, Any]:
-    """Return a suite in Great Expectations' own JSON, each expectation with its meta; RecipeError for another file."""
+    """Return a suite in Great Expectations' own JSON, each expectation with its meta; RecipeError for another file.
+
+    A file is read once, until it changes: each gate asks for its suites several times. Nobody changes what is returned.
+    """
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise _no_suite(path, error) from error
+    return _read_suite(path, (stat.st_mtime_ns, stat.st_size, stat.st_ino))
+
+
+@lru_cache(maxsize=256)
+def _read_suite(path: Path, _state: tuple[int, int, int]) -> Mapping[str, Any]:
+    """Return the suite that a file has in a state of it."""
     try:
         suite = json.loads(path.read_text(encoding="utf-8"))
         listed = [{**raw, "meta": dict(raw.get("meta") or {})} for raw in suite["expectations"]]
         return {**suite, "meta": dict(suite.get("meta") or {}), "expectations": listed}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = (
-            f"{path} is not a suite of expectations ({error}); restore it from where it was installed, or correct it"
-        )
-        raise RecipeError(message) from error
+        raise _no_suite(path, error) from error
+
+
+def _no_suite(path: Path, why: Exception) -> RecipeError:
+    return RecipeError(
+        f"{path} is not a suite of expectations ({why}); restore it from where it was installed, or correct it"
+    )
 
 
 def origin_of(path: Path) -> str:
@@ -182,12 +199,13 @@ def apply_bounds(expectations: Iterable[Expectation], bounds: Bounds, facts: Fac
     changed = [_changed(expectation, changes, needs, limited) for expectation in suites]
     bounded = {_bound(expectation) for expectation in changed}
     columns = {column for column, *_ in bounded}
+    remedies = {expectation["kwargs"]["column"]: expectation["remedy"] for expectation in suites}
     for fact in changes.keys() - columns:
         _require_known(fact, columns | facts.keys())
     new = [
         added
         for fact, change in sorted(changes.items())
-        for added in _added(fact, change, any(column == fact and not source for column, source, _ in bounded))
+        for added in _added(fact, change, any(column == fact and not source for column, source, _ in bounded), remedies)
         if _bound(added) not in bounded
     ]
     return [expectation for expectation in changed + new if expectation["learned"] is not None]
@@ -250,12 +268,15 @@ def _severities(change: Mapping[str, Any], is_bounded: bool) -> tuple[str, ...]:
     return named or (("critical",) if change.keys() & set(LIMITS) and not is_bounded else ())
 
 
-def _added(fact: str, change: Mapping[str, Any], is_bounded: bool) -> Iterator[Expectation]:
+def _added(
+    fact: str, change: Mapping[str, Any], is_bounded: bool, remedies: Mapping[str, str]
+) -> Iterator[Expectation]:
     """Yield the expectations that a recipe makes of a fact: with limits, by severity, and learned ones.
 
-    Limits without a severity replace those of a suite where it has some (`is_bounded`), and add none.
+    Limits without a severity replace those of a suite where it has some (`is_bounded`), and add none. What to do is
+    what a suite says of the fact.
     """
-    own = {"type": BOUND, "notes": OWN, "remedy": "", "needs": {}, "origin": RECIPE}
+    own = {"type": BOUND, "notes": OWN, "remedy": remedies.get(fact, ""), "needs": {}, "origin": RECIPE}
     for severity in _severities(change, is_bounded):
         limits = {"column": fact, **_limits(change, severity)}
         yield {**own, "kwargs": limits, "severity": severity, "learned": {}}

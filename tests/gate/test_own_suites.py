@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate import validating
+from pipeline_tasks.gate import suites, validating
 from pipeline_tasks.gate.batch_expectations import FOLDER
 from pipeline_tasks.gate.batches import SAMPLE_ROWS, STEPS, histograms, sampled_rows
 from pipeline_tasks.gate.checks import check_suites
@@ -231,11 +231,60 @@ def test_without_a_validator_a_suite_over_rows_is_not_passed_in_silence(
 
 
 def test_lint_says_what_a_suite_misspells(folder: Path) -> None:
-    assert FOLDER not in {finding.where for finding in lint("web")}
+    assert [finding.fault for finding in lint("web") if finding.where == FOLDER] == [False], "the folder is empty"
     bring(folder, NO_MAIL | {"kwargs": {"column": "txt", "regex": "@"}})
     (finding,) = [finding for finding in lint("web") if finding.where == FOLDER]
     assert finding.fault
     assert "(did you mean 'text'?)" in finding.message
+
+
+def test_a_folder_without_a_suite_says_what_is_read_and_that_nothing_was(tmp_path: Path, folder: Path) -> None:
+    path = refined_pages(tmp_path / "root", ["a text"])
+    assert judge(str(tmp_path / "root"), path).outcome == "pass", "an empty folder brings nothing"
+    (folder / ".gitkeep").touch()
+    (note,) = [finding for finding in lint("web") if finding.where == FOLDER]
+    assert (note.fault, "is empty: *.json would be read" in note.message) == (False, True)
+    (folder / "filter_url.yaml").write_text("expectations: []")
+    (folder / "old").mkdir()
+    bring(folder / "old", NO_MAIL)
+    for ask in (lambda: check_suites(load_recipe("web")), lambda: judge(str(tmp_path / "root"), path)):
+        with pytest.raises(
+            RecipeError, match=r"\*\.json is read, and nothing was: .* filter_url.yaml, old/filter_url.json;"
+        ):
+            ask()
+    (fault,) = [finding for finding in lint("web") if finding.where == FOLDER]
+    assert fault.fault
+    bring(folder, NO_MAIL, name="ours", gate="filter_url")
+    (note,) = [finding for finding in lint("web") if finding.where == FOLDER]
+    assert (note.fault, note.message) == (
+        False,
+        f"of {folder} ours.json is read, and not filter_url.yaml, old/filter_url.json",
+    )
+    for number in range(7):
+        (folder / f"{number}.yml").touch()
+    (note,) = [finding for finding in lint("web") if finding.where == FOLDER]
+    assert "4.yml and 4 more" in note.message
+
+
+def test_a_suite_is_read_once_until_it_changes(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = refined_pages(tmp_path / "root", ["a text", MAIL])
+    bring(folder, NO_MAIL, name="ours", gate="filter_url")
+    bring(folder, NO_MAIL, name="theirs", gate="filter_quality")
+    read: list[str] = []
+    text = Path.read_text
+
+    def counted(self: Path, *how: Any, **named: Any) -> str:
+        read.append(self.name)
+        return text(self, *how, **named)
+
+    monkeypatch.setattr(Path, "read_text", counted)
+    suites._read_suite.cache_clear()
+    assert judge(str(tmp_path / "root"), path).outcome == "refuse"
+    once = ["every_stage.json", "filter_url.json", "ours.json", "theirs.json"]
+    assert sorted(name for name in read if name in once) == once
+    bring(folder, NO_MAIL | {"severity": "warning"}, name="ours", gate="filter_url")
+    assert judge(str(tmp_path / "root"), path).outcome == "warn"
+    assert sorted(name for name in read if name in once) == sorted([*once, "ours.json"])
 
 
 def test_the_suite_of_the_docs_says_what_the_docs_show(tmp_path: Path, folder: Path) -> None:

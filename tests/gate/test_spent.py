@@ -84,7 +84,8 @@ def test_each_amount_is_bounded_by_the_sum_of_the_stages(tmp_path: Path) -> None
         ("spent_gpu_hours", 0, "pass"),
     ):
         assert asked(tmp_path, path, {name: {"max_value": limit}}).outcome == outcome
-    assert asked(tmp_path, path, {"spent_hours": {"warning": {"max_value": 2}}}).outcome == "warn"
+    warned = asked(tmp_path, path, {"spent_hours": {"warning": {"max_value": 2}}})
+    assert (warned.outcome, "accept it once" in warned.failures[0].remedy) == ("warn", True)
 
 
 def test_a_suite_of_the_operator_is_a_budget_of_all_recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

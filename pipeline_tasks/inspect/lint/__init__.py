@@ -14,7 +14,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import DEPLOYMENT, deployed, require_one_root, resolved_lines
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
-from pipeline_tasks.gate.batch_expectations import FOLDER
+from pipeline_tasks.gate.batch_expectations import FOLDER, suites_notes
 from pipeline_tasks.gate.checks import check_suites
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_params
@@ -190,9 +190,10 @@ def lint(
 
 
 def _misspelt_suites(recipe: Recipe) -> Iterator[Finding]:
-    """Find that a suite which a team brings names what there is not."""
+    """Find that a suite which a team brings names what there is not, and files beside suites that nobody reads."""
     try:
         check_suites(recipe)
+        yield from (Finding(fault=False, where=FOLDER, message=note) for note in suites_notes())
     except RecipeError as error:
         yield Finding(fault=True, where=FOLDER, message=str(error))
 
