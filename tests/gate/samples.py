@@ -69,6 +69,12 @@ def with_signals(manifest: Manifest, scale: float = 1.0) -> Manifest:
     return replace(manifest, metrics=with_quantiles({**manifest.metrics, "kept": kept_rows}))
 
 
+def with_fields(manifest: Manifest, rest: Mapping[str, int], url: int = 9) -> Manifest:
+    """Return `manifest` with the types of the fields of nine landed records."""
+    fields = {"records": 9, "read": {"text string": 9, "url string": url}, "rest": rest, "version": 1}
+    return replace(manifest, metrics={**manifest.metrics, "fields": fields})
+
+
 def coverages_of(*shares: float) -> dict[str, Any]:
     """Return the profiles of a site of 120 pages of which texts have these shares."""
     columns = {"url": ["https://example.org/"] * 120, "coverage": [*shares] * (120 // len(shares))}
@@ -248,6 +254,9 @@ def bad_ingest(good: Manifest) -> Bad:
     yield kept(good, 0.4, "ingest:too_large"), None
     yield healthy("ingest", 2_000), healthy("ingest", 20_000)
     yield healthy("ingest", 10_600), healthy("ingest", 10_600 * 25)
+    yield with_fields(good, {"score string": 9}), with_fields(good, {"score integer": 9})
+    yield with_fields(good, {"score string": 1, "score integer": 999}), with_fields(good, {"score integer": 9})
+    yield with_fields(good, {"score integer": 9}, 0), with_fields(good, {"score integer": 9})
 
 
 def bad_extract(good: Manifest) -> Bad:

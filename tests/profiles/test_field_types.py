@@ -52,7 +52,7 @@ def table(**columns: pa.Array) -> bytes:
 
 
 def test_fields_that_are_read_are_counted_by_our_names_and_others_with_those_of_objects() -> None:
-    records = [
+    records: Records = [
         {"content": "a", "id": 7, "score": 1, "meta": {"n": 1.5, "deeper": {"x": 1}}, "tags": ["a"], "ok": True},
         {"content": "b", "id": "8", "score": None, "meta": {}},
     ]

@@ -72,7 +72,7 @@ def test_an_integer_that_became_text_is_refused_until_a_person_or_the_landing_ac
     refused = land("2026-01-02", score="high")
     assert refused.returncode == GateRefused.exit_code
     assert "score was integer and is string" in refused.stderr
-    assert "`schema_version` in `snapshot.json`" in " ".join(refused.stderr.split())
+    assert "raise schema_version in snapshot.json" in " ".join(refused.stderr.split())
     assert land("2026-01-02", "--override", "ingest=the API has words now", score="high").returncode == 0
     assert land("2026-01-03", score="low").returncode == 0, "what was accepted is what the next is compared with"
 
