@@ -1,6 +1,7 @@
 """Lines as one text: hyphens at their ends, scripts without spaces, and paragraphs over the ends of pages and columns."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
@@ -38,7 +39,9 @@ class Joiner:
         text = _BROKEN.sub(self._whole, text)
         text = _NO_SPACE.sub(lambda found: found[0][0], text)
         text = _LEADERS.sub(" \u2026 ", text).replace("\u00ad\n", "").replace("\u00ad", "")
-        return " ".join(_without_forms(text).split())
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text))
+        return " ".join(text.split())
 
     def _whole(self, found: re.Match[str]) -> str:
         before, after = found[1], found[2]
@@ -48,12 +51,6 @@ class Joiner:
         if found[0][len(before)] == "\u00ad" and self._compounds[compound] == 0:
             return before + after
         return f"{before}-{after}" if self._compounds[compound] > self._words[word] else before + after
-
-
-def _without_forms(text: str) -> str:
-    import unicodedata
-
-    return _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
 
 
 def goes_on(before: Block, after: Block) -> bool:

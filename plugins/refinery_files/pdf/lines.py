@@ -79,7 +79,8 @@ def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> t
     codes = codes[kept]
     heights = boxes[:, 1] - boxes[:, 3]
     same = (np.abs(np.diff(heights)) < 0.05) & (np.abs(np.diff(places[:, 1])) < 0.05)
-    starts = np.flatnonzero(np.concatenate(([True], ~same)) | spaced)
+    # characters between which there is no blank, of either kind, are of one object
+    starts = np.flatnonzero(np.concatenate(([True], ~same)) | (np.diff(kept, prepend=-1) > 1))
     of = np.cumsum(np.bincount(starts, minlength=len(kept))) - 1
     at = kept[starts].tolist()
     objects = pdfium.text_objects(text_page, at)
@@ -148,8 +149,34 @@ def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
     if is_right_to_left(characters.codes):
         characters, starts, rows = ordered_rows(characters)
     else:
+        characters = _with_accents(characters)
         starts, rows = _starts(characters, rules), None
     return _lines(characters, starts, rows)
+
+
+# accents that are signs of their own, and what combines with a letter
+_ACCENTS = {
+    0x60: 0x300, 0xB4: 0x301, 0x2C6: 0x302, 0x5E: 0x302, 0x2DC: 0x303, 0x7E: 0x303, 0xAF: 0x304, 0x2D8: 0x306,
+    0x2D9: 0x307, 0xA8: 0x308, 0x2DA: 0x30A, 0x2DD: 0x30B, 0x2C7: 0x30C,
+}  # fmt: skip
+_CEDILLA, _OGONEK = 0xB8, 0x2DB
+_SIGNS = np.array(list(_ACCENTS))
+
+
+def _with_accents(characters: Characters) -> Characters:
+    """Return characters of which accents that are drawn over letters of their own stand behind them, and combine."""
+    codes, left, right = characters.codes, characters.left, characters.right
+    below = np.flatnonzero((codes[1:] == _CEDILLA) | (codes[1:] == _OGONEK)) + 1
+    below = below[left[below] < right[below - 1] - 0.1 * characters.size[below]]
+    codes[below] = np.where(codes[below] == _CEDILLA, 0x327, 0x328)
+    above = np.flatnonzero(np.isin(codes[:-1], _SIGNS))
+    above = above[left[above + 1] < right[above] - 0.2 * characters.size[above]]
+    above = above[np.array([chr(code).isalpha() for code in codes[above + 1].tolist()], bool)]
+    letters = codes[above + 1]
+    letters[letters == 0x131] = 0x69
+    codes[above + 1] = [_ACCENTS[code] for code in codes[above].tolist()]
+    codes[above] = letters
+    return characters
 
 
 def _starts(characters: Characters, rules: np.ndarray) -> np.ndarray:

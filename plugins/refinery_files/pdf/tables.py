@@ -46,16 +46,22 @@ class TableRow:
     count: int
 
 
+def runs_to_left(lines: list[Line]) -> bool:
+    """Return whether most letters of lines run to the left: then the first column is the right one."""
+    return sum(len(line.text) * (1 if line.is_right_to_left else -1) for line in lines) > 0
+
+
 def with_tables(lines: list[Line], has_code: bool) -> list[Line | Block]:
     """Return the lines of a page in their order, and in the place of those of tables the tables."""
     found: list[Line | Block] = []
+    is_to_left = runs_to_left(lines)
     at = 0
     while at < len(lines):
         rows = [] if has_code and lines[at].is_mono else _rows_from(lines, at)
         columns = _columns(rows)
         count = sum(row.count for row in rows)
         if columns:
-            found.append(_table(rows, columns, lines[at : at + count]))
+            found.append(_table(rows, columns, lines[at : at + count], is_to_left=is_to_left))
             at += count
         else:
             found.append(lines[at])
@@ -159,8 +165,10 @@ def _is_aligned(cells: list[Cell], size: float) -> bool:
     return False
 
 
-def _table(rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line]) -> Block:
-    if sum(line.is_right_to_left for line in lines) * 2 > len(lines):
+def _table(
+    rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line], *, is_to_left: bool
+) -> Block:
+    if is_to_left:
         columns = columns[::-1]
     written = []
     for row in rows:
