@@ -1,16 +1,30 @@
 """The characters of a page as lines: runs of characters on one baseline without wide gaps, in the order of the file."""
 
+import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from refinery_files.pdf import pdfium
 from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
 
+BULLETS = (
+    "\u2022\u25e6\u25aa\u25ab\u2023\u25cf\u25cb\u25a0\u25a1\u2043\u2219\u00b7\u27a2\u2756\u2713\u2714"
+    # fonts of symbols that say no letters
+    "\uf0b7\uf0a7\uf076\uf0fc\uf0d8\uf02d\ue00c"
+)
 # in sizes of the font: a baseline that moves less is the same line (exponents, marks)
 _SHIFT = 0.45
 # a gap that is wider is none between words
-_GAP = 1.5
+_GAP = 1.0
+# up to that width, a gap parts a line only where those of the lines above and below stand
+_SURE_GAP = 1.5
+# in sizes: lines above and below are not farther away, and gaps that stand below each other share that much
+_NEAR, _SHARED = 3.2, 0.5
+# what items of lists begin with, and the widest gap behind it, in sizes
+_MARKER = re.compile(rf"[{BULLETS}]|\(?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{1,5}})[.)]|\(\d{{1,3}}\)")
+_MARKER_GAP = 5.0
 # a step back that is wider begins another line
 _BACK = 1.0
 # rules of a page that part lines
@@ -151,7 +165,54 @@ def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
     else:
         characters = _with_accents(characters)
         starts, rows = _starts(characters, rules), None
-    return _lines(characters, starts, rows)
+    lines = _lines(characters, starts, rows)
+    return lines if rows is not None else _with_sure_gaps(lines)
+
+
+def _with_sure_gaps(lines: list[Line]) -> list[Line]:
+    """Return lines of which those that a narrow gap parts, as justified text has them, are one.
+
+    A gap between columns of a table stands above or below those of at least two other lines.
+    """
+    gaps: list[tuple[float, float, float]] = []
+    narrow: set[int] = set()
+    for at, (before, after) in enumerate(pairwise(lines), 1):
+        gap = after.left - before.right
+        if gap > 0 and before.element == after.element and abs(after.base - before.base) < _SHIFT * before.size:
+            is_marker = gap < _MARKER_GAP * after.size and _MARKER.fullmatch(before.text) is not None
+            if is_marker or gap < _SURE_GAP * max(before.size, after.size):
+                narrow.add(at)
+            if not is_marker:
+                gaps.append((after.base, before.right, after.left))
+    if not narrow:
+        return lines
+    found = lines[:1]
+    for at, line in enumerate(lines[1:], 1):
+        last = found[-1]
+        if at in narrow and not _is_column(gaps, line, last.right):
+            found[-1] = _joined(last, line)
+        else:
+            found.append(line)
+    return found
+
+
+def _joined(before: Line, after: Line) -> Line:
+    """Return two lines beside each other as one, in the font of the longer one."""
+    longer = before if len(before.text) > len(after.text) else after
+    is_bold, is_mono = before.is_bold and after.is_bold, before.is_mono and after.is_mono
+    text = f"{before.text} {after.text}"
+    return Line(text, before.left, after.right, longer.base, longer.size, is_bold, is_mono, False, before.element)
+
+
+def _is_column(gaps: list[tuple[float, float, float]], line: Line, left: float) -> bool:
+    """Return whether gaps of two other lines near stand above or below of the one from `left` to a line."""
+    near, shared = _NEAR * line.size, _SHARED * line.size
+    bases = {
+        round(base)
+        for base, begin, end in gaps
+        if 1 < abs(base - line.base) < near and min(end, line.left) - max(begin, left) >= shared
+    }
+    return len(bases) > 1
 
 
 # accents that are signs of their own, and what combines with a letter

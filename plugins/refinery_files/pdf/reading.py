@@ -183,8 +183,18 @@ def _join_pages(pages: list[list[Block]]) -> None:
     for page in pages:
         if last is not None and page and goes_on(last, page[0]):
             last.lines += page.pop(0).lines
+        elif last is not None and page and _is_cut_row(last, page[0]):
+            cells = page[0].rows.pop(0)
+            last.rows[-1] = [f"{before}\n{after}".strip() for before, after in zip(last.rows[-1], cells, strict=True)]
         if page:
             last = page[-1]
+
+
+def _is_cut_row(before: Block, after: Block) -> bool:
+    """Return whether the first row of a table is the rest of the last one on the page before: not all cells go on."""
+    if before.kind != "table" or after.kind != "table" or len(after.rows) < 2:  # noqa: PLR2004 -- a row and its rest
+        return False
+    return len(before.rows[-1]) == len(after.rows[0]) and not all(after.rows[0])
 
 
 def _set_levels(blocks: list[Block], body: float) -> None:

@@ -8,6 +8,8 @@ _FEW = 40
 _FILLED = 0.6
 # share of characters without a meaning from which a page is garbled: the least of such pages has .9, the most of others .02
 _ODD = 0.15
+# share of marks of Latin letters: texts that are decomposed have .15 at most
+_MARKS = 0.3
 # of letters beside each other in words, the share of two scripts; pages of formulas have up to .1
 _MIXED = 0.15
 # of Latin letters, the least share of vowels: Welsh and Czech have .33, letters that are moved by a number about .15
@@ -59,7 +61,7 @@ def is_garbled(text: str) -> bool:
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
     scripts = _SCRIPTS[np.searchsorted(_BEGINS, codes, "right") - 1]
     visible = int((codes > 0x20).sum())
-    if int((scripts < 0).sum()) > _ODD * visible:
+    if int((scripts < 0).sum()) > _ODD * visible or int(((codes >= 0x300) & (codes < 0x370)).sum()) > _MARKS * visible:
         return True
     letters = scripts > 0
     pairs = letters[1:] & letters[:-1]
