@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,8 @@ _BACK = 1.0
 _MOST_RULES = 500
 # a gap that is wider is a space, whatever the file says
 _SPACE = 0.5
-_BLANKS = np.array([9, 10, 13, 32, 0xA0, 0x2000 + 2, 0x2003, 0x2009, 0x3000, 0], np.uint32)
+_BLANKS = np.zeros(0x3002, bool)
+_BLANKS[[0, 9, 10, 13, 32, 0xA0, *range(0x2000, 0x200C), 0x202F, 0x205F, 0x3000]] = True
 
 
 @dataclass(slots=True)
@@ -70,20 +72,21 @@ class Characters:
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
 
 
-def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
+def read_characters(page: Any, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
     Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
     """
-    codes = pdfium.codes(text_page, count)
-    blank = np.isin(codes, _BLANKS)
+    text_page = pdfium.address(page)
+    codes = pdfium.codes(page, count)
+    blank = _BLANKS[np.minimum(codes, 0x3001)]
     if is_right_to_left(codes[~blank]):
         # lines are put in order by places: there, blanks that PDFium adds mean nothing
         blanks = np.flatnonzero(blank)
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
         codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
     # PDFium's sign for a hyphen at the end of a line
-    codes[codes == 2] = 0x2D
+    codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D  # noqa: PLR2004 -- as above
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
         return ()

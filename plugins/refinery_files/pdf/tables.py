@@ -11,7 +11,7 @@ _LEADING = 1.6
 _APART = 4.0
 # the least white between columns, in sizes
 _WHITE = 0.7
-# a cell of more lines is a column of text
+# a cell has no more lines: else it is a column of text
 _LINES = 14
 _MOST_COLUMNS = 40
 _MOST_LINES = 200
@@ -80,6 +80,8 @@ def _row_from(lines: list[Line], at: int) -> TableRow:
         if _is_beside(cells[-1], line) and top - near < line.base < bottom + near:
             cells.append(Cell([line], line.left, line.right))
         elif _is_below(cells, line) and (len(cells) > 1 or not _begins_row(lines, end, line)):
+            if len(cells[-1].lines) == _LINES:
+                break
             cells[-1].add(line)
             bottom = max(bottom, line.base)
         else:
@@ -120,7 +122,7 @@ def _rows_from(lines: list[Line], at: int) -> list[TableRow]:
         size = lines[at].size
         if rows and not 0.3 * size < row.top - rows[-1].bottom < _APART * size:
             break
-        if len(row.cells) < 2 or len(row.cells) > _MOST_COLUMNS or max(len(cell.lines) for cell in row.cells) > _LINES:
+        if len(row.cells) < 2 or len(row.cells) > _MOST_COLUMNS:
             break
         rows.append(row)
         at += row.count
