@@ -169,12 +169,8 @@ def _paragraphs(lines: list[Line], body: float, has_code: bool) -> list[Block]:
     kinds = {_kind(line, body, has_code) for line in lines}
     apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in zip(lines, lines[1:], strict=False))
     columns = columns_of(lines)
-    if (
-        len(kinds) > 1
-        and "p" in kinds
-        and "h" in kinds
-        and lines[0].size > 1.08 * body
-        or (apart and len(columns) == 1)
+    if (len(kinds) > 1 and "p" in kinds and "h" in kinds and lines[0].size > 1.08 * body) or (
+        apart and len(columns) == 1
     ):
         return blocks_of(lines, body, has_code)
     kind = kinds.pop() if len(kinds) == 1 else "p"

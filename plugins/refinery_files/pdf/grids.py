@@ -75,7 +75,7 @@ def grids_of(rules: Rules) -> list[Grid]:
         free &= ~members
         if crossed.sum() > 1 and members.sum() > 2:
             grid = Grid(Rules(across[members], down[crossed]))
-            if len(grid.columns) > 2 and 2 < len(grid.rows) and len(grid.columns) * len(grid.rows) < _MOST_CELLS:
+            if len(grid.columns) > 2 and len(grid.rows) > 2 and len(grid.columns) * len(grid.rows) < _MOST_CELLS:
                 found.append(grid)
     return found
 

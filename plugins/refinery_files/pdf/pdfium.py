@@ -2,13 +2,13 @@
 
 import ctypes
 import re
-from typing import Any
 from collections import deque
 from collections.abc import Callable
 from itertools import repeat
+from typing import Any
 
 import numpy as np
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 _POINTER = ctypes.c_void_p
 _INT = ctypes.c_int

@@ -1,12 +1,11 @@
 """Reads a PDF: from bytes to HTML of its pages."""
 
-import ctypes
 from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 import pypdfium2 as pdfium2
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 from pipeline_tasks.text.page.file_text import FileRefused, FileText
 from refinery_files.pdf import pdfium

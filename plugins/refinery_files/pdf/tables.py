@@ -167,9 +167,7 @@ def _is_aligned(cells: list[Cell], size: float) -> bool:
     return False
 
 
-def _table(
-    rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line], *, is_to_left: bool
-) -> Block:
+def _table(rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line], *, is_to_left: bool) -> Block:
     if is_to_left:
         columns = columns[::-1]
     written = []

@@ -37,7 +37,9 @@ _BEGINS = np.array([begin for begin, _ in _RANGES], np.uint32)
 _SCRIPTS = np.array([script for _, script in _RANGES], np.int8)
 _LATIN, _IDEOGRAPHS = 1, 40
 _VOWEL = np.zeros(0x250, bool)
-_VOWEL[[ord(one) for one in "aeiouyAEIOUYàáâãäåæèéêëìíîïòóôõöøùúûüýÿÀÁÂÃÄÅÆÈÉÊËÌÍÎÏÒÓÔÕÖØÙÚÛÜÝāăąēĕėęěĩīĭįıōŏőœũūŭůűųŷ"]] = True
+_VOWEL[
+    [ord(one) for one in "aeiouyAEIOUYàáâãäåæèéêëìíîïòóôõöøùúûüýÿÀÁÂÃÄÅÆÈÉÊËÌÍÎÏÒÓÔÕÖØÙÚÛÜÝāăąēĕėęěĩīĭįıōŏőœũūŭůűųŷ"]
+] = True
 _COMMON = np.array(sorted(map(ord, (
     "的一是不了在人有我他这這中大来來上国國个個到说說们們为為子和你地出道也时時年得就那要下以生会會自着著去之过過家学學对對可她里裡"
     "后後小么麼心多天而能好都然没沒日于於起还還发發成事只作当當想看文无無开開手十用主行方又如前所本见見经經头頭面公同三已老从從"
