@@ -66,10 +66,10 @@ class Page(NamedTuple, Generic[Wanted]):
 Table = list[list[str]]
 
 
-def proses() -> list[Prose]:
+def proses(contents: Path = CONTENTS) -> list[Prose]:
     """Return the prose of each language."""
     found = []
-    for part in CONTENTS.read_text(encoding="utf-8").split("=== ")[1:]:
+    for part in contents.read_text(encoding="utf-8").split("=== ")[1:]:
         head, *sentences = part.strip().split("\n")
         (language, title), menu, footer, note, columns = (head.split(" ", 1), *head.split(" | ")[1:])
         title = title.partition(" | ")[0]

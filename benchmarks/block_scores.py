@@ -47,14 +47,19 @@ def word_scores(text: str, gold: str) -> tuple[float, float, float]:
     return 2 * shared / (words.total() + wanted.total()), precision, recall
 
 
-def kept_share(text: str, block: str) -> float:
-    """Return the share of a block's runs of three words that are in a text; a sign of Chinese or Japanese is a word."""
-    runs, wanted = (_runs(_SINGLE.findall(part.lower())) for part in (text, block))
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case; a sign of Chinese or Japanese is a word."""
+    return _SINGLE.findall(text.lower())
+
+
+def kept_share(text: str, block: str, run: int = 3) -> float:
+    """Return the share of a block's runs of three words, or of so many, that are in a text."""
+    runs, wanted = (Counter(_runs(words_of(part), run)) for part in (text, block))
     return (runs & wanted).total() / max(wanted.total(), 1)
 
 
-def _runs(words: list[str]) -> Counter[tuple[str, ...]]:
-    return Counter(zip(words, words[1:], words[2:], strict=False))
+def _runs(words: list[str], size: int) -> Iterable[tuple[str, ...]]:
+    return zip(*(words[at:] for at in range(size)), strict=False)
 
 
 # --- Edits ------------------------------------------------------------------------------------------------------
@@ -155,7 +160,12 @@ def table_similarity(text: str, table: Table) -> float:
 
     A cell that is changed costs the edits of its text. Empty cells at the end of a row are none.
     """
-    return max((_teds(_trimmed(found), _trimmed(table)) for found in tables_of(text)), default=0.0)
+    return nearest_table(tables_of(text), table)
+
+
+def nearest_table(tables: Iterable[Table], table: Table) -> float:
+    """Return the similarity of a table to the most similar one of some, as `table_similarity` does."""
+    return max((_teds(_trimmed(found), _trimmed(table)) for found in tables), default=0.0)
 
 
 def _trimmed(table: Table) -> Table:

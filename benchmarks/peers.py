@@ -9,22 +9,20 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PLACE = HERE.parent / ".refinery" / "peers"
-PYTHON = PLACE / "bin" / "python"
 
 
-def install() -> Path:
-    """Return the peers' Python, installing what `peers.txt` pins if that has not been done."""
-    done = PLACE / "peers.txt"
-    wanted = (HERE / "peers.txt").read_text()
+def install(pins: str = "peers.txt", name: str = "peers") -> Path:
+    """Return the Python of an environment of peers, installing what a file pins if that has not been done."""
+    place = HERE.parent / ".refinery" / name
+    done, wanted = place / pins, (HERE / pins).read_text()
+    python = place / "bin" / "python"
     if not done.exists() or done.read_text() != wanted:
         installed = Path(sys.executable).with_name("uv")
         uv = str(installed) if installed.exists() else "uv"
-        subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(PLACE)], check=True)
-        pins = str(HERE / "peers.txt")
-        subprocess.run([uv, "pip", "install", "-q", "--python", str(PYTHON), "-r", pins], check=True)
+        subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(place)], check=True)
+        subprocess.run([uv, "pip", "install", "-q", "--python", str(python), "-r", str(HERE / pins)], check=True)
         done.write_text(wanted)
-    return PYTHON
+    return python
 
 
 def install_with_pip(pins: str, name: str) -> Path:

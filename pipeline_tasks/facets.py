@@ -17,15 +17,16 @@ class Wiring:
 
     `builds` says that it makes a training dataset of documents. `place` is where a recipe that builds must have it,
     counted from its ends as indexes are, from 1 on: 1, 2, -2, -1; 0: anywhere. `brings` are the stages right before it
-    that no recipe names. `sets` are params of other stages of its recipe, by stage; `serves` names the stages without
-    which its own params are for nothing, by param. `follows` are the stages without which it cannot read what other
-    stages leave: it is applied to rows behind them.
+    that no recipe names. `sets` are params of other stages of its recipe, by stage, and `passes` those of its own that
+    another stage of the recipe has, too; `serves` names the stages without which its own params are for nothing, by
+    param. `follows` are the stages without which it cannot read what others leave: it is applied to rows behind them.
     """
 
     builds: bool = False
     place: int = 0
     brings: tuple[str, ...] = ()
     sets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    passes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     serves: Mapping[str, str] = field(default_factory=dict)
     follows: tuple[str, ...] = ()
 

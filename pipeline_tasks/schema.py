@@ -58,9 +58,10 @@ PAGE = pa.schema(
         pa.field("payload", pa.large_binary()),
         pa.field("text", pa.large_string()),
         pa.field("metadata", pa.string()),
+        pa.field("type", pa.string()),  # `html`, `text` or another of `file_types`; null if nobody told it yet
     ]
 )
-"""A page worth extracting: HTML in `payload`, or ready text in `text`."""
+"""A page worth extracting: HTML or another type of file in `payload`, or ready text in `text`."""
 
 DOCUMENT = pa.schema(
     [
@@ -125,6 +126,7 @@ BLOCK = pa.struct(
         pa.field("kept", pa.bool_()),  # whether it is in the text
         pa.field("start", pa.int32()),  # its first code point of the text that `extract` wrote; null: it is not there
         pa.field("end", pa.int32()),  # past the last one
+        pa.field("page", pa.int32()),  # of a file with pages: that on which it begins, from 1
     ]
 )
 """A block that a page shows, and what was decided on it; never its text."""

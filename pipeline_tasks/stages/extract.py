@@ -1,9 +1,9 @@
-"""Turns pages into documents: decode, find the main text, normalize it, and identify it by its content."""
+"""Turns pages and files into documents: read, find the main text, normalize it, and identify it by its content."""
 
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound, Canceled, Dial, Requests, UnitCost
+from pipeline_tasks.file_types import HTML, OWN, TEXT, brought_types, libraries, require_types
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
@@ -31,12 +32,18 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
+from pipeline_tasks.text.page.file_text import IMAGE_TEXTS
 
 if TYPE_CHECKING:  # kernels load it
     from pipeline_tasks.text.page.sandbox_messages import Page, Result
     from pipeline_tasks.text.page.sandbox_pair import SandboxPair
 
-TAKEN_DOWN, TOO_SHORT = "extract:taken_down", "extract:too_short"
+TAKEN_DOWN, TOO_SHORT, SCANNED = "extract:taken_down", "extract:too_short", "extract:scanned"
+_OF_FILES = ("extract:encrypted", "extract:damaged", "extract:too_large", SCANNED)
+"""Why a file of another type than HTML has no text (`text.page.file_text.REFUSED`), or only images of it."""
+
+TYPE = "type"
+_NUMBERS = pa.list_(pa.int32())
 
 EXTRACTORS = ("resiliparse", "trafilatura", "justext")
 METHODS = ("blocks", *EXTRACTORS)
@@ -55,6 +62,9 @@ EXTRACTED = pa.schema(
         SEAM_COLUMNS.field(SEAMS),
         pa.field("blocks", pa.list_(BLOCK)),  # what `method: blocks` decided on each block; null by other methods
         pa.field("truncated", pa.string()),  # why the crawler cut the page (WARC-Truncated); null if it is whole
+        PAGE.field("type"),
+        pa.field("pages", pa.int32()),  # of a file that has pages
+        pa.field("unread_pages", pa.list_(pa.int32())),  # its pages, from 1, whose text is not to be had; else null
     ]
 )
 
@@ -95,8 +105,11 @@ class Params:
     line by line, where a text shows it; `repaired` counts those lines.
     `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that follows.
     `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
-    each method) and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were
-    taken down before it, by id.
+    each method) and `memory` in bytes bound each page. `types` are those of `ingest`, which a recipe hands on: a file
+    of another type than HTML has all of its blocks as its text, by the reader of its type, and column `extractor` names
+    the type. Of a file with pages, column `pages` counts these, and `unread_pages` lists those whose text is not to be
+    had, as they are images. The landing fills in `taken_down`: a list of documents that were taken down before it, by
+    id.
     """
 
     method: str = "blocks"
@@ -110,10 +123,12 @@ class Params:
     memory: Bytes = 4 << 30
     repair: bool = True
     invisible: Literal["remove", "keep"] = "remove"
+    types: tuple[str, ...] = field(default=OWN, metadata={OMITTED: OWN})
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for unknown methods, Markdown of a library, and too little memory for blocks."""
+        """Raise RecipeError for unknown methods and types, Markdown of a library, and too little memory for blocks."""
+        require_types(self.types, "extract: types")
         for methods, known in (((self.method,), METHODS), (self.fallback, EXTRACTORS)):
             for method in methods:
                 if method not in known:
@@ -166,7 +181,7 @@ class _Texts:
 
     def replace(self, rows: list[int], other: "_Texts", picked: list[int]) -> None:
         """Replace `rows`, which ascend, by the rows `picked` of `other`."""
-        from pipeline_tasks.text.base.buffers import replace_rows
+        from pipeline_tasks.text.base.replacing import replace_rows
 
         if not rows:
             return
@@ -182,7 +197,8 @@ def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) ->
     from pipeline_tasks.text.page.block_evidence import block_column
     from pipeline_tasks.text.page.identity import identities
 
-    best = _best(batch, sandbox, params)
+    types = _types(batch)
+    best = _best(batch, types, sandbox, params)
     _mend(best)
     exists = pa.array(best.chars > 0)
     columns = {
@@ -197,7 +213,10 @@ def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) ->
         "coverage": _coverages(best, batch["payload"]),
         SEAMS: count_seams(best.texts),
         "blocks": block_column(best.results, best.texts),
-        "truncated": _truncated(batch["metadata"]),
+        "truncated": _truncated(batch["metadata"], best.results),
+        TYPE: types,
+        "pages": pa.array([result.pages or None for result in best.results], pa.int32()),
+        "unread_pages": pa.array([result.unread if result.pages else None for result in best.results], _NUMBERS),
     }
     located = [batch.column(name) for name in LOCATOR.names]
     documents = pa.record_batch([*located, *columns.values()], schema=EXTRACTED)
@@ -212,11 +231,10 @@ def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) ->
 
 def _mend(best: _Texts) -> None:
     """Leave out what extraction left at the sides of the texts of pages; texts that were ready are as they came."""
-    from pipeline_tasks.text.base.buffers import replace_rows
+    from pipeline_tasks.text.base.replacing import replace_rows
     from pipeline_tasks.text.edits.seams import mend
-    from pipeline_tasks.text.page.sandbox_messages import PLAIN
 
-    pages = np.flatnonzero([result.method != PLAIN for result in best.results])
+    pages = np.flatnonzero([result.method in METHODS for result in best.results])
     mended = mend(None, best.texts.take(pa.array(pages)))
     picked = np.unique(mended.rows)
     if len(picked):
@@ -225,11 +243,34 @@ def _mend(best: _Texts) -> None:
         best.chars[pages[picked]] = pc.utf8_length(texts).to_numpy()
 
 
-def _best(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) -> _Texts:
+def _types(batch: pa.RecordBatch) -> pa.Array:
+    """Return the type of each page: as `ingest` told it, else as it would."""
+    from pipeline_tasks.file_types.recognition import types_of
+
+    types = batch[TYPE]
+    unsure = pc.and_(pc.is_null(types), pc.is_valid(batch["payload"]))
+    if not pc.any(unsure).as_py():
+        return types
+    told = types_of(batch["content_type"].filter(unsure), batch["payload"].filter(unsure))
+    return pc.replace_with_mask(types, unsure, pc.fill_null(told, HTML))
+
+
+def _method(kind: str | None, method: str) -> str:
+    """Return by what the pages of a type are read: a method of `main_text`, or the place of a reader."""
+    from pipeline_tasks.text.page.sandbox_messages import PLAIN
+
+    if kind == HTML:
+        return method
+    return PLAIN if kind in (None, TEXT) else brought_types()[kind].read
+
+
+def _best(batch: pa.RecordBatch, types: pa.Array, sandbox: "SandboxPair", params: Params) -> _Texts:
     """Return the text of each row by the first method that finds enough of it, else the longest."""
     pages = _pages(batch, params)
-    unread = [row for row, is_ready in enumerate(pc.is_valid(batch["text"]).to_pylist()) if not is_ready]
-    best = _texts(_first_results(batch["text"], pages, sandbox, params.method), sandbox, params)
+    is_page = pc.and_(pc.is_null(batch["text"]), pc.fill_null(pc.equal(types, HTML), fill_value=False))
+    unread = np.flatnonzero(is_page).tolist()
+    first = _first_results(batch["text"], types, pages, sandbox, params.method)
+    best = _texts(_with_images(first, batch), sandbox, params)
     methods = dict.fromkeys(name for name in params.fallback if name != params.method)
     visible = _visible(best, unread, batch["payload"], params) if methods else {}
     for method in methods:
@@ -240,14 +281,26 @@ def _best(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) -> _Tex
     return best
 
 
+def _with_images(results: list["Result"], batch: pa.RecordBatch) -> list["Result"]:
+    """Return results with the texts of pages that `read_images` had read, if the recipe has that stage."""
+    from pipeline_tasks.text.page.image_texts import with_images
+
+    if IMAGE_TEXTS not in batch.schema.names:
+        return results
+    columns = zip(results, batch[IMAGE_TEXTS].to_pylist(), strict=True)
+    return [
+        with_images(result, {page["page"]: page["text"] for page in pages}) if pages else result
+        for result, pages in columns
+    ]
+
+
 def _coverages(best: _Texts, payloads: pa.Array) -> pa.Array:
     """Return which share of its page's own sentences each text has, null where there is no markup or no sentence."""
     from pipeline_tasks.text.page.coverage import coverages
     from pipeline_tasks.text.page.encodings import replace_as
-    from pipeline_tasks.text.page.sandbox_messages import PLAIN
 
     shares = np.full(len(payloads), np.nan)
-    read = [row for row, result in enumerate(best.results) if result.outcome == "done" and result.method != PLAIN]
+    read = [row for row, result in enumerate(best.results) if result.outcome == "done" and result.method in METHODS]
     other = {row: encoding for row in read if (encoding := best.results[row].encoding)}
     rows = [row for row in read if row not in other]
     shares[rows] = coverages(payloads, rows, best.texts)
@@ -275,25 +328,26 @@ def _visible(best: _Texts, rows: list[int], payloads: pa.Array, params: Params) 
 
 def _is_lost(best: _Texts, row: int, visible: int, params: Params) -> bool:
     """Return whether a page that shows so many characters has no result, or too little text."""
-    from pipeline_tasks.text.page.sandbox_messages import PLAIN
-
     result, chars = best.results[row], int(best.chars[row])
-    if result.outcome == "charset" or result.method == PLAIN:
+    if result.outcome == "charset":
         return False
     return result.outcome != "done" or chars * LOST < visible or chars < params.min_chars <= visible
 
 
-def _first_results(texts: pa.Array, pages: list["Page"], sandbox: "SandboxPair", method: str) -> list["Result"]:
-    """Return the results of a method for all pages but those whose text is ready."""
+def _first_results(
+    texts: pa.Array, types: pa.Array, pages: list["Page"], sandbox: "SandboxPair", method: str
+) -> list["Result"]:
+    """Return the results of a method, or of the readers of other types, for all pages but those whose text is ready."""
     from pipeline_tasks.text.page.sandbox_messages import PLAIN, Result
 
-    ready = pc.is_valid(texts).to_pylist()
-    unread = [page for page, is_ready in zip(pages, ready, strict=True) if not is_ready]
-    results = sandbox.process(method, unread)
-    return [
-        Result("done", text, method=PLAIN) if is_ready else next(results)
-        for text, is_ready in zip(_bodies(texts), ready, strict=True)
-    ]
+    results = [Result("done", text, method=PLAIN) for text in _bodies(texts)]
+    unread = pc.is_null(texts)
+    for kind in pc.unique(types.filter(unread)).to_pylist():
+        rows = np.flatnonzero(pc.and_(unread, pc.equal(types, kind) if kind else pc.is_null(types))).tolist()
+        found = sandbox.process(_method(kind, method), [pages[row] for row in rows])
+        for row, result in zip(rows, found, strict=True):
+            results[row] = result if kind in OWN else result._replace(method=kind)
+    return results
 
 
 def _pages(batch: pa.RecordBatch, params: Params) -> list["Page"]:
@@ -389,10 +443,13 @@ def _header_language(metadata: str) -> str | None:
     return language_tag(header) if isinstance(header, str) else None
 
 
-def _truncated(metadata: pa.Array) -> pa.Array:
-    """Return why each record was cut, by its header WARC-Truncated: a word of `CUTS`, `unspecified` for other words."""
+def _truncated(metadata: pa.Array, results: list["Result"]) -> pa.Array:
+    """Return why each record was cut, by its header WARC-Truncated: a word of `CUTS`, `unspecified` for other words.
+
+    So is a file that ends before it is whole.
+    """
     cut = pc.match_substring(metadata, '"warc-truncated"').fill_null(fill_value=False)
-    reasons: list[str | None] = [None] * len(metadata)
+    reasons: list[str | None] = [CUTS[-1] if result.is_cut else None for result in results]
     for row in np.flatnonzero(cut).tolist():
         reason = str(json.loads(metadata[row].as_py()).get("warc-truncated")).strip().lower()
         reasons[row] = reason if reason in CUTS else CUTS[-1]
@@ -410,17 +467,26 @@ def _verdict(
     result: "Result", chars: int, replaced: float, garbled: bool, *, params: Params
 ) -> tuple[str | None, str | None]:
     """Return reason and evidence of a page, None for both if its text is kept."""
-    if result.outcome == "timeout":
-        return "extract:timeout", _proof(seconds=params.seconds)
     if result.outcome != "done":
-        return _ERRORS[result.outcome], _proof(detail=result.detail)
+        return _unread(result, params)
     if result.method == "plain" and garbled:
         return "error:charset", _proof(detail=f"{replaced:.2%} of the characters were replaced")
+    if chars < params.min_chars and result.unread:
+        return SCANNED, _proof(chars=chars, pages=result.pages, unread_pages=len(result.unread))
     if not chars:
         return "extract:empty", _proof(chars=0)
     if chars < params.min_chars:
         return TOO_SHORT, _proof(chars=chars, min_chars=params.min_chars)
     return None, None
+
+
+def _unread(result: "Result", params: Params) -> tuple[str, str]:
+    """Return reason and evidence of a page that could not be read."""
+    if result.outcome == "timeout":
+        return "extract:timeout", _proof(seconds=params.seconds)
+    if result.outcome == "refused":
+        return f"extract:{result.detail}", _proof(type=result.method or "")
+    return _ERRORS[result.outcome], _proof(detail=result.detail)
 
 
 def _garbled(best: _Texts) -> list[bool]:
@@ -462,6 +528,10 @@ def _by_justext(params: Params) -> bool:
     return "justext" in (params.method, *params.fallback)
 
 
+def _reads_by(is_used: Callable[[tuple[str, ...]], bool], params: Params) -> bool:
+    return is_used(params.types)
+
+
 def canceled(params: Params) -> Iterator[Canceled]:
     """Yield the params that another one, or an absent one, turns off."""
     methods = {params.method, *params.fallback}
@@ -488,7 +558,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=20,
+    version=21,
     splits=True,
     libraries={
         "resiliparse": always,
@@ -499,11 +569,15 @@ STAGE = Stage(
         "lxml-html-clean": _by_justext,
         "ftfy": lambda params: params.repair,
         UNICODE: always,
+        **{library: partial(_reads_by, used) for library, used in libraries().items()},
     },
     engine="spark",
-    profiled=("chars", "extractor", "repaired", "coverage", SEAMS, *SITE_COVERAGES, "truncated"),
+    profiled=("chars", "extractor", "repaired", "coverage", SEAMS, *SITE_COVERAGES, "truncated", TYPE),
     resources=resources,
-    reasons=("extract:empty", TOO_SHORT, "extract:timeout", TAKEN_DOWN, "error:charset", "error:extractor_crash"),
+    reasons=(
+        *("extract:empty", TOO_SHORT, "extract:timeout", TAKEN_DOWN, *_OF_FILES),
+        *("error:charset", "error:extractor_crash"),
+    ),
     title="Pages into documents",
     removes="unfit",
     canceled=canceled,

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Range
 from pipeline_tasks.facets import Requests, UnitCost, Wiring
+from pipeline_tasks.file_types import HTML, OWN, TEXT, require_types, type_names
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS
 from pipeline_tasks.stage import (
@@ -32,7 +33,11 @@ from pipeline_tasks.stage import (
 )
 from pipeline_tasks.text.base.tables import unchanged
 
-PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
+TYPE, NO_TYPE = "type", "not_html"
+"""The column of the types of files, and the reason of a file of no known one: it is no HTML, nor another that is read.
+"""
+
+PAGE_KINDS = ("response", "resource", "conversion", "json", "row", "file")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
 """The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""
@@ -103,7 +108,10 @@ class Params:
     """What counts as a page.
 
     `source` names the source of documents that name none; `keep_status` lists HTTP statuses (a record
-    without one, as a WET text, passes), `keep_types` media types without parameters, `max_bytes` bounds a payload.
+    without one, as a WET text, passes), `types` the types of files that are read: `html`, `text` and those that
+    extensions bring (`pdf`, `office`, `epub`, `feed`, `mail`). Bytes tell the type, and labels only that of plain text.
+    A file of a type that is not listed is rejected by its type's name, one of no known type as `not_html`. `max_bytes`
+    bounds a payload.
     With `keep_digest_mismatch` a record whose length and structure are right is kept although its digest is not:
     `digest_mismatch` and `digest_declared` in its `metadata` mark it. With `extract_html` a text that is an HTML
     document goes through extraction, as a payload of type `text/html`; without it such a text stays as it is.
@@ -114,12 +122,16 @@ class Params:
 
     source: str = "crawl"
     keep_status: tuple[Annotated[int, Range(100, 999)], ...] = (200,)
-    keep_types: tuple[str, ...] = ("text/html", "application/xhtml+xml", "text/plain")
+    types: tuple[str, ...] = OWN
     max_bytes: Bytes = 10 << 20
     keep_digest_mismatch: bool = False
     extract_html: bool = True
     rights: bool = field(default=False, metadata={OMITTED: False})
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
+
+    def __post_init__(self) -> None:
+        """Raise RecipeError for a type that nobody reads here."""
+        require_types(self.types, "ingest: types")
 
 
 def record_keys(pages: Batches) -> Batches:
@@ -147,13 +159,22 @@ def select_pages(records: Batches, *listed: Keyed, params: Params, revisits: boo
 
     taken = read_list(params.taken_down, *listed)
     for landed in records:
-        batch = _with_rights(landed) if params.rights else _without_rights(landed)
+        batch = _with_types(_with_rights(landed) if params.rights else _without_rights(landed))
         entries = evidence(taken, batch["url"])
         is_taken = pc.is_valid(entries)
         if pc.any(is_taken).as_py():  # titles and other fields of a line are in `metadata`
             batch = replace_column(batch, "metadata", pc.if_else(is_taken, None, batch["metadata"]))
         reasons = pc.if_else(is_taken, TAKEN_DOWN, _reasons(batch, params, revisits=revisits))
-        yield _pages(batch, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
+        types = pc.if_else(pc.is_valid(batch["text"]), TEXT, batch[TYPE])
+        typed = batch.set_column(batch.schema.get_field_index(TYPE), TYPE, types)
+        yield _pages(typed, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
+
+
+def _with_types(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records with the type of each payload, null for other records."""
+    from pipeline_tasks.file_types.recognition import types_of
+
+    return batch.append_column(TYPE, types_of(batch["content_type"], batch["payload"]))
 
 
 def _with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -238,7 +259,7 @@ def _reasons(batch: pa.RecordBatch, params: Params, *, revisits: bool) -> pa.Arr
         (_has_other_status(batch["status"], params), "status"),
         (pc.and_(pc.is_null(text), pc.equal(_lengths(payload), 0)), "empty"),
         (pc.and_(pc.is_valid(text), pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0)), "empty"),
-        (pc.and_(pc.is_null(text), _is_no_html(batch, params)), "not_html"),
+        (pc.and_(pc.is_null(text), _is_other_type(batch[TYPE], params)), TYPE),
         (pc.greater(length, params.max_bytes), "too_large"),
     )
     error = batch["error"]
@@ -248,7 +269,12 @@ def _reasons(batch: pa.RecordBatch, params: Params, *, revisits: bool) -> pa.Arr
     return pc.case_when(
         pc.make_struct(pc.is_valid(error), *(applies for applies, _ in reasons)),
         pc.binary_join_element_wise("error", error, ":"),
-        *(pa.scalar(f"ingest:{reason}" if reason else None, pa.string()) for _, reason in reasons),
+        *(
+            pc.binary_join_element_wise("ingest", pc.fill_null(batch[TYPE], NO_TYPE), ":")
+            if reason == TYPE
+            else pa.scalar(f"ingest:{reason}" if reason else None, pa.string())
+            for _, reason in reasons
+        ),
         pa.scalar(None, pa.string()),
     )
 
@@ -265,20 +291,9 @@ def _has_other_status(status: pa.Array, params: Params) -> pa.Array:
     return pc.and_(pc.is_valid(status), pc.invert(wanted))
 
 
-def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
-    """Return whether each payload is of a media type that is not kept, or is another file than it says."""
-    from pipeline_tasks.text.page.media_types import FILES, XML_TYPES, declared_type, media_type
-
-    payload, kinds = batch["payload"], pc.fill_null(batch["content_type"], "").dictionary_encode()
-    declared = pa.array([declared_type(kind) for kind in kinds.dictionary.to_pylist()], pa.string())
-    media = declared.take(kinds.indices)
-    is_unknown = pc.and_(pc.is_in(media, pa.array(["", *XML_TYPES])), pc.is_valid(payload))
-    if pc.any(is_unknown).as_py():
-        unsure = zip(media.filter(is_unknown).to_pylist(), payload.filter(is_unknown), strict=True)
-        shown = [media_type(declared, body.as_buffer()) for declared, body in unsure]
-        media = pc.replace_with_mask(media, is_unknown, pa.array(shown, pa.string()))
-    is_other = pc.fill_null(pc.match_substring_regex(payload, rf"(?s)\A(?:{FILES})"), fill_value=False)
-    return pc.or_(pc.invert(pc.is_in(media, pa.array(params.keep_types, pa.string()))), is_other)
+def _is_other_type(types: pa.Array, params: Params) -> pa.Array:
+    """Return whether each file is of a type that is not read, or of none that is known."""
+    return pc.invert(pc.is_in(types, pa.array(params.types, pa.string())))
 
 
 def _lengths(values: pa.Array) -> pa.Array:
@@ -307,6 +322,7 @@ def _as_payloads(pages: pa.RecordBatch) -> pa.RecordBatch:
     payload = pc.if_else(is_html, text.cast(pa.large_binary()), pages.column("payload"))
     content_type = pc.if_else(is_html, pa.scalar("text/html; charset=utf-8"), pages.column("content_type"))
     pages = replace_column(pages, "text", pc.if_else(is_html, pa.scalar(None, text.type), text))
+    pages = replace_column(pages, TYPE, pc.if_else(is_html, HTML, pages[TYPE]))
     return replace_column(replace_column(pages, "payload", payload), "content_type", content_type)
 
 
@@ -358,7 +374,7 @@ def _proof(reason: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
     proof = {"kind": row["kind"]}
     if reason == "status":
         return {**proof, "status": row["status"], "keep_status": list(params.keep_status)}
-    if reason == "not_html":
+    if reason in (NO_TYPE, *type_names()):
         return {**proof, "content_type": (row["content_type"] or "")[:100]}
     if reason == "too_large":
         return {**proof, "bytes": row["bytes"], "max_bytes": params.max_bytes}
@@ -410,22 +426,22 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=8,
+    version=9,
     splits=True,
     libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},
     writes_for=writes_for,
     resources=resources,
     engine="spark",
-    profiled=("source", "content_type"),
+    profiled=("source", "content_type", TYPE),
     reasons=(
         *NO_PAGE,
-        *(f"ingest:{reason}" for reason in ("status", "not_html", "empty", "too_large")),
+        *(f"ingest:{reason}" for reason in ("status", NO_TYPE, *type_names(), "empty", "too_large")),
         TAKEN_DOWN,
         *(f"error:{reason}" for reason in DAMAGE),
     ),
     title="Select pages",
     cost=UnitCost(0.026, 1.01, 0.02, 5, requests=Requests(21, 7), rows=0.598),
-    wiring=Wiring(serves={"rights": "check_rights"}),
+    wiring=Wiring(serves={"rights": "check_rights"}, passes={"extract": ("types",)}),
     no_page=NO_PAGE,
 )

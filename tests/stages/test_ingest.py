@@ -91,8 +91,11 @@ CASES: list[tuple[dict[str, Any], str | None]] = [
     ({"content_type": None}, None),
     ({"content_type": " ", "payload": b"\xef\xbb\xbf\n<!DOCTYPE html><p>"}, None),
     ({"content_type": None, "payload": b"\x00\x01"}, "ingest:not_html"),
-    ({"content_type": "image/png"}, "ingest:not_html"),
-    ({"payload": b"%PDF-1.4 \xff\xfe"}, "ingest:not_html"),
+    ({"content_type": "image/png"}, None),  # a server's answer in place of a picture
+    ({"content_type": "image/png", "payload": b"\x89PNG\r\n\x1a\n"}, "ingest:not_html"),
+    ({"payload": b"\x89PNG\r\n\x1a\n"}, "ingest:not_html"),
+    ({"content_type": "text/css", "payload": b"p { margin: 0 }"}, "ingest:not_html"),
+    ({"content_type": "text/markdown", "payload": b"# words"}, None),
     ({"kind": "resource", "status": None}, None),
     ({"kind": "conversion", "status": None, "content_type": "text/plain", "payload": None, "text": "words"}, None),
     ({"kind": "json", "status": None, "content_type": None, "payload": None, "text": "words"}, None),

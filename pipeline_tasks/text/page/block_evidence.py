@@ -17,22 +17,26 @@ from pipeline_tasks.text.page.sandbox_messages import Result
 STEPS = 6
 """Binary digits of a stored score behind the point: 64 is a log-odds of 1, as finely as the choice tells scores."""
 
-_FIELDS = 5
-SCORE, WORDS, KEPT, START, END = range(_FIELDS)
+_FIELDS = 6
+SCORE, WORDS, KEPT, START, END, PAGE = range(_FIELDS)
+
+CERTAIN = ((1 << 15) - 1) << (POINT - STEPS)
+"""The score of a block that is text by whatever choice: one of a file, and not of a page."""
+
 _AHEAD = 1000  # lines that are looked through for a block: as many as a recipe's lists can add before one
 
 
 def packed(
     scores: npt.NDArray[np.int32], words: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], size: int
 ) -> npt.NDArray[np.int32]:
-    """Return a row for each block: score, words, 1 if its text is written, and the bytes [start, end) that it has.
+    """Return a row for each block: score, words, 1 if its text is written, the bytes [start, end) that it has, no page.
 
     `starts` are those in a text of `size` bytes, -1 of blocks that it does not have; they ascend.
     """
     kept = starts >= 0
     ends = np.full(len(starts), -1, np.int64)
     ends[kept] = np.append(starts[kept], size)[1:]
-    return np.stack([scores, words, kept, starts, ends], 1).astype(np.int32)
+    return np.stack([scores, words, kept, starts, ends, np.full(len(starts), -1)], 1).astype(np.int32)
 
 
 def moved(rows: npt.NDArray[np.int32], text: bytes, longer: bytes) -> npt.NDArray[np.int32]:
@@ -42,7 +46,7 @@ def moved(rows: npt.NDArray[np.int32], text: bytes, longer: bytes) -> npt.NDArra
         piece = text[rows[row, START] : rows[row, END]].rstrip(b"\n")
         found = longer.find(piece, at)
         at = found + len(piece) if found >= 0 else at
-        rows[row, START:] = (found, at) if found >= 0 else -1
+        rows[row, [START, END]] = (found, at) if found >= 0 else -1
     return rows
 
 
@@ -66,7 +70,7 @@ def block_column(results: Sequence[Result], texts: pa.Array) -> pa.Array:
     bases = np.cumsum([0, *(len(result.text) if result.blocks is not None else 0 for result in results)])
     written = np.flatnonzero(rows[:, START] >= 0)
     places = np.full((len(rows), 2), -1, np.int32)
-    bounds = (rows[written, START:] + bases[docs[written], None]).reshape(-1)
+    bounds = (rows[written, START : END + 1] + bases[docs[written], None]).reshape(-1)
     if len(written):
         pieces = _normal(b"".join(result.text for result in chosen), bounds)
         _find(written, docs, *views(texts), *views(pieces), places)
@@ -133,6 +137,7 @@ def _lists(rows: npt.NDArray[np.int32], places: npt.NDArray[np.int32], counts: n
         pa.array(rows[:, WORDS]),
         pa.array(rows[:, KEPT] > 0),
         *(pa.array(places[:, side], mask=is_lost) for side in (0, 1)),
+        pa.array(rows[:, PAGE], mask=rows[:, PAGE] < 0),
     ]
     offsets = np.append(0, np.cumsum(np.maximum(counts, 0))).astype(np.int32)
     starts = pa.array(offsets, mask=np.append(counts < 0, False))

@@ -80,11 +80,11 @@ def block_text(html: str, output: Output, beta: float, model: str, bits: int) ->
     return BlockText(whole, read_metadata(html, title, tree, bits), rows.tobytes())
 
 
-def all_blocks(html: str) -> BlockText:
+def all_blocks(html: str, output: Output = "plain") -> BlockText:
     """Return the texts of all blocks that a page shows, in the rows and the order in which `block_text` has them."""
     data, blocks = _read(html)
     shown = shown_blocks(blocks)
-    text, starts = write_blocks(blocks, shown, drawn_texts(blocks, data), "plain")
+    text, starts = write_blocks(blocks, shown, drawn_texts(blocks, data), output)
     rows = packed(np.zeros(len(starts), np.int32), blocks.words, starts, len(text))[shown]
     return BlockText(text.decode(), PageMetadata(None, None, None), rows.tobytes())
 

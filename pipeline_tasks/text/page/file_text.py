@@ -1,34 +1,44 @@
-"""What readers of files other than pages return: simple HTML of their blocks in reading order, and what it was read from."""
+"""What a reader of a type of file says of it: simple HTML of its blocks, which is written as pages are."""
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pyarrow as pa
+
+ENCRYPTED, DAMAGED, TOO_LARGE = REFUSED = "encrypted", "damaged", "too_large"
+"""Why a reader gives no text: it needs a password; nothing of it can be read; it holds more than the bounds allow."""
+
+
+IMAGE_TEXTS = "image_texts"
+"""Column: the pages of a file that a model read as images, with their texts; null where none had to be."""
+
+IMAGE_TEXT = pa.list_(pa.struct([("page", pa.int32()), ("text", pa.large_string())]))
 
 
 class FileText(NamedTuple):
-    """The text of a file as HTML of its blocks.
+    """The text of a file as HTML of its blocks in reading order: headings, paragraphs, lists, tables and code.
 
-    HTML has h1 to h6, p, ul, ol, li, table, tr, th, td, pre and br, escaped text, and no attributes but colspan and rowspan.
+    A file with pages has a part for each, in order; a paragraph that goes over the end of a page is of the page where
+    it begins. `unread` are numbers, from 1 on, of pages whose text is not to be had: images, or characters that are
+    garbled. `language` is as the file declares it (BCP 47), `published` its day (ISO 8601). `is_cut` says that the file
+    ends before it is whole.
     """
 
     parts: tuple[str, ...]
-    """HTML of blocks; a file with pages has one part for each page, in order; a paragraph belongs to the page where it begins."""
     is_paged: bool = False
-    """Whether parts are pages, numbered from 1."""
     unread: tuple[int, ...] = ()
-    """Numbers of pages whose text is not to be had: images without text, garbled characters."""
     title: str | None = None
     language: str | None = None
-    """BCP 47, as declared."""
     published: str | None = None
-    """Day, ISO 8601."""
     is_cut: bool = False
-    """Whether the file ends before it is whole."""
 
 
 class FileRefused(Exception):
-    """A file that has no text to be had; its argument is one of `REASONS`.
+    """A file has no text for one of the reasons `REFUSED`, which is its only argument."""
 
-    `encrypted`: needs a password; `damaged`: nothing of it can be read; `too_large`: more pages, members or bytes inside than
-    the bounds allow.
-    """
 
-    REASONS: ClassVar[tuple[str, ...]] = ("encrypted", "damaged", "too_large")
+Reader = Callable[[bytes], FileText]
+"""A reader of a type of file; it runs in the process of a sandbox, which bounds its time and memory."""
+
+Drawer = Callable[[bytes, int, int], bytes]
+"""Draws a page of a file, by its number from 1, so many pixels wide, as PNG; it runs where readers do."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from pipeline_tasks.text.page.file_reading import is_place
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 from pipeline_tasks.text.page.rendering import numbered, render, rendered
-from pipeline_tasks.text.page.sandbox_messages import Output
+from pipeline_tasks.text.page.sandbox_messages import PLAIN, Output
 
 BLOCKS, ALL_BLOCKS = "blocks", "all_blocks"
 METHODS = (BLOCKS, "resiliparse", "trafilatura", "justext")
@@ -34,6 +35,7 @@ _NEEDS = {
     "trafilatura": (*_RESILIPARSE, "trafilatura", "lxml.html"),
     "justext": (*_RESILIPARSE, "justext", "lxml.html"),
     "repair": ("ftfy",),
+    PLAIN: (),
 }
 _FIRST = "<title>t</title><h1>t</h1><p>a <b>b</b> &amp; <img alt='{}'><table><tr><td>c<td>d</table>"
 """A page whose reading loads the loops of blocks."""
@@ -67,10 +69,13 @@ class Main(NamedTuple):
 
 @cache
 def load(method: str, model: str = "") -> None:
-    """Import what a method or `repair` needs, and load its loops, which takes up to a second."""
-    for name in _NEEDS[method]:
+    """Import what a method, `repair` or the reader at a place needs, and load its loops, which takes up to a second."""
+    is_reader = is_place(method)
+    for name in (method.partition(":")[0], *_NEEDS[ALL_BLOCKS]) if is_reader else _NEEDS[method]:
         importlib.import_module(name)
-    if method in (BLOCKS, ALL_BLOCKS):
+    if is_reader:
+        load(ALL_BLOCKS)
+    elif method in (BLOCKS, ALL_BLOCKS):
         main_text(_FIRST, method, model=model)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.page.encodings import UTF8
+from pipeline_tasks.text.page.file_reading import is_place, read_file
 from pipeline_tasks.text.page.main_text import load, main_text
-from pipeline_tasks.text.page.media_types import PLAIN as PLAIN_TEXT
-from pipeline_tasks.text.page.media_types import media_type
 from pipeline_tasks.text.page.mojibake import repair
 from pipeline_tasks.text.page.sandbox_messages import (
     DONE,
@@ -87,14 +86,16 @@ def _address_space() -> int:
 
 
 def answer(page: Page, method: str, limits: Limits) -> Result:
-    """Decode and extract one page by a method, or repair one text."""
+    """Decode and extract one page by a method, read a file by the reader at a place, or repair one text."""
     if method == REPAIR:
         text, count = repair(str(page.body, "utf-8"))
         return Result("done", text.encode("utf-8", "ignore") if count else b"", repaired=count)
+    if is_place(method):
+        return read_file(page.body, method, limits.output)
     decoded = decode(page.body, page.content_type)
     if not decoded.understood:
         return Result("charset", detail=f"{decoded.replaced} of {len(decoded.text)} characters in {decoded.encoding}")
-    if media_type(page.content_type, page.body) == PLAIN_TEXT:
+    if method == PLAIN:
         return Result("done", decoded.text.encode("utf-8", "ignore"), method=PLAIN)
     try:
         main = main_text(

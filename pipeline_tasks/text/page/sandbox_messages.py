@@ -4,6 +4,7 @@ Parent and child share two files in memory. The parent writes a window of pages 
 other. Pipes carry the requests and their ends.
 """
 
+import json
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Output = Literal["plain", "markdown"]
-Outcome = Literal["done", "charset", "timeout", "crash"]
-OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash")
+Outcome = Literal["done", "charset", "timeout", "crash", "refused"]
+OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash", "refused")
 REPAIR = "repair"
 """The method that undoes mojibake in a text, next to the methods of `main_text`."""
 
@@ -41,8 +42,9 @@ class Page(NamedTuple):
 class Result(NamedTuple):
     """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
-    `detail` describes an outcome other than `done`; `encoding` is what a page of markup was read in other
-    than UTF-8; `blocks` is that of `main_text.Main`.
+    `detail` describes an outcome other than `done`, by one of `file_text.REFUSED` if it is `refused`; `encoding` is
+    what a page of markup was read in other than UTF-8; `blocks` is that of `main_text.Main`. A file has `pages`, 0
+    without any, of which some are `unread`, and may be cut (`file_text.FileText`).
     """
 
     outcome: Outcome
@@ -55,6 +57,9 @@ class Result(NamedTuple):
     repaired: int = 0
     encoding: str | None = None
     blocks: bytes | memoryview | None = None
+    pages: int = 0
+    unread: tuple[int, ...] = ()
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,8 @@ def read_pages(window: memoryview, name_size: int, head_size: int, count: int) -
 def write_answer(file: int, number: int, result: Result, at: int) -> int:
     """Write an answer, its head last, so that a reader never reads half of one; return where the next one goes."""
     named = (result.title, result.language, result.published, result.detail, result.method, result.encoding)
-    parts = [part or "" for part in named]
+    of_file = json.dumps([result.pages, result.unread, result.is_cut]) if result.pages or result.is_cut else ""
+    parts = [*(part or "" for part in named), of_file]
     joined = "\0".join(parts)
     if joined.count("\0") >= len(parts):
         joined = "\0".join(part.replace("\0", "") for part in parts)
@@ -115,7 +121,9 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
         end = start + text + max(blocks, 0) + facts
         if window != number or end > len(body):
             return
-        title, language, published, detail, method, encoding = str(body[end - facts : end], "utf-8").split("\0")
+        *named, of_file = str(body[end - facts : end], "utf-8").split("\0")
+        title, language, published, detail, method, encoding = named
+        pages, unread, is_cut = json.loads(of_file) if of_file else (0, (), False)
         yield Result(
             OUTCOMES[outcome],
             body[start : start + text],
@@ -127,6 +135,9 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
             repaired,
             encoding or None,
             body[start + text : end - facts] if blocks >= 0 else None,
+            pages,
+            tuple(unread),
+            is_cut,
         )
         at = end
 

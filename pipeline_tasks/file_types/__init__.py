@@ -1,0 +1,87 @@
+"""Which types of files there are, and which one the bytes of a record are: labels decide only where these are text.
+
+The core reads `html` and `text`; other types are brought through the seam `refinery.types`: each part is a dict of
+names and their `FileType`. Imports the vocabulary and `text`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
+from pipeline_tasks.seams import all_parts
+
+SEAM = "refinery.types"
+
+HTML, TEXT = "html", "text"
+OWN = (HTML, TEXT)
+"""The types that the core reads itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileType:
+    """The card of a type of file.
+
+    `read` is the place of its reader (`text.page.file_text.Reader`), `module:NAME`, which a sandbox imports. `begins`
+    is a regular expression (RE2, `.` is any byte) that bytes of the type begin with, "" if none tells it; `holds` is
+    the place of a function that looks closer at such bytes and returns whether they are of the type: it runs outside of
+    sandboxes, so it is cheap and safe. `media_types` are labels that tell bytes that are text, where `begins` does not.
+    Landed files whose names end in one of `endings`, in small letters and without a point, are documents of the type.
+    The versions of `libraries`, by the names of their distributions, decide its texts: they are identity. `image` is
+    the place of what draws one of its pages for people (`text.page.file_text.Drawer`), "" for a type that has no look.
+    """
+
+    name: str
+    title: str
+    read: str
+    begins: str = ""
+    holds: str = ""
+    media_types: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    image: str = ""
+
+
+@cache
+def brought_types() -> Mapping[str, FileType]:
+    """Return the types that extensions and other distributions bring, by name; ours come first.
+
+    The distribution of somebody else is one of the libraries. RecipeError names a part with a name that is taken.
+    """
+    found: dict[str, FileType] = {}
+    for part in all_parts(SEAM).values():
+        for name, card in part.load(dict).items():
+            if name in (*OWN, *found) or not isinstance(card, FileType) or card.name != name:
+                message = f"{SEAM}: {part}, and brings {name!r}, which is taken or no FileType of that name; repair it"
+                raise RecipeError(message)
+            owner = (part.distribution,) if part.distribution else ()
+            found[name] = replace(card, libraries=(*card.libraries, *owner))
+    return found
+
+
+def type_names() -> tuple[str, ...]:
+    """Return the names of all types."""
+    return (*OWN, *brought_types())
+
+
+def require_types(names: Iterable[str], where: str) -> None:
+    """Raise RecipeError, which begins with `where`, for a type that is not known here."""
+    for name in names:
+        if name not in type_names():
+            known = ", ".join(type_names())
+            message = f"{where}: no type of file is called {name!r}{nearest(name, type_names())}; known: {known}"
+            raise RecipeError(message)
+
+
+def libraries() -> dict[str, Callable[[tuple[str, ...]], bool]]:
+    """Return the libraries that decide texts of files, each with whether one of some types is read by it."""
+    users: dict[str, set[str]] = {}
+    for card in brought_types().values():
+        for library in card.libraries:
+            users.setdefault(library, set()).add(card.name)
+    return {library: partial(_reads_any, frozenset(names)) for library, names in users.items()}
+
+
+def _reads_any(users: frozenset[str], types: tuple[str, ...]) -> bool:
+    return not users.isdisjoint(types)
