@@ -182,7 +182,7 @@ def _drawn() -> _Files:
     yield "pdf_no_font", simple(page=PAGE.replace(b"/Font<</F 5 0 R>>", b"")), ()
     yield "pdf_code_points", simple(b"BT /F 12 Tf 72 720 Td (\\000\\001\\377\\376\\033\\177) Tj ET"), ()
     yield "pdf_runs_a_program", written([CATALOG.replace(b"/Pages", b"/OpenAction<</S/Launch/F(/bin/sh)/Next<</S/JavaScript/JS(app.alert\\(1\\))>>>>/Pages"), PAGES, PAGE, stream(TEXT), FONT]), _READ
-    yield "pdf_holds_a_file", written([CATALOG.replace(b"/Pages", b"/Names<</EmbeddedFiles<</Names[(a)<</F(a)/EF<</F 6 0 R>>>>]>>>>/Pages"), PAGES, PAGE, stream(TEXT), FONT, stream(bomb(b"x", 512), b"/Filter/FlateDecode")]), _READ
+    yield "pdf_holds_a_file", written([CATALOG.replace(b"/Pages", b"/Names<</EmbeddedFiles<</Names[(a)<</F(a)/EF<</F 6 0 R>>>>]>>>>/Pages"), PAGES, PAGE, stream(TEXT), FONT, stream(bomb(b"x", 512), b"/Filter/FlateDecode")]), ("text", "cut", "too_large")
 
 
 _PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
