@@ -7,8 +7,8 @@ installed by the extra `files`.
 from pipeline_tasks.file_types import FileType
 
 _PDF = r"(?:[^<]{0,1000}[\r\n\x00\xBF])?%PDF-[0-9]"
-"""Readers accept 1,024 bytes of something else before the mark (ISO 32000, annex H). That is no markup, and ends a line,
-or is the mark of UTF-8: a page that speaks of the mark is none. RE2 repeats 1,000 times at most."""
+"""Readers accept 1,024 bytes of something else before the mark (ISO 32000, annex H). That is no markup, and ends a
+line, or is the mark of UTF-8: a page that speaks of the mark is none. RE2 repeats 1,000 times at most."""
 
 _ZIP = r"PK\x03\x04"
 
@@ -20,6 +20,7 @@ TYPES = {
             title="PDF",
             read="refinery_files.pdf:read",
             begins=_PDF,
+            endings=("pdf",),
         ),
         FileType(
             name="office",
@@ -27,6 +28,7 @@ TYPES = {
             read="refinery_files.office:read",
             begins=rf"{_ZIP}|\s{{0,16}}\{{\\rtf",
             holds="refinery_files.office:holds",
+            endings=("docx", "docm", "odt", "rtf", "pptx", "pptm", "ppsx", "odp", "xlsx", "xlsm", "ods"),
             libraries=("lxml",),
         ),
         FileType(
@@ -35,6 +37,7 @@ TYPES = {
             read="refinery_files.epub:read",
             begins=_ZIP,
             holds="refinery_files.epub:holds",
+            endings=("epub",),
             libraries=("lxml",),
         ),
         FileType(
@@ -44,6 +47,7 @@ TYPES = {
             begins=r"(?:\xEF\xBB\xBF)?\s*(?:<\?[^>]*\?>\s*|<!--(?:[^-]|-[^-])*-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
             r"<(?:rss|feed|rdf:RDF)[\s>]",
             holds="refinery_files.feed:holds",
+            endings=("rss", "atom", "rdf"),
             libraries=("lxml",),
         ),
         FileType(
@@ -53,6 +57,7 @@ TYPES = {
             begins=r"(?:From [^\r\n]{1,200}\r?\n)?[A-Za-z][A-Za-z0-9-]{1,60}:",
             media_types=("message/rfc822", "application/mbox"),
             holds="refinery_files.mail:holds",
+            endings=("eml", "mbox", "mht", "mhtml"),
             libraries=("lxml",),
         ),
     )
