@@ -170,11 +170,24 @@ def _paragraphs(lines: list[Line], body: float, has_code: bool) -> list[Block]:
     kinds = {_kind(line, body, has_code) for line in lines}
     apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in zip(lines, lines[1:], strict=False))
     columns = columns_of(lines)
-    if len(kinds) > 1 and "p" in kinds and "h" in kinds and lines[0].size > 1.08 * body or (apart and len(columns) == 1):
+    if (
+        len(kinds) > 1
+        and "p" in kinds
+        and "h" in kinds
+        and lines[0].size > 1.08 * body
+        or (apart and len(columns) == 1)
+    ):
         return blocks_of(lines, body, has_code)
     kind = kinds.pop() if len(kinds) == 1 else "p"
     marker = marker_of(lines[0].text) if kind == "p" else None
-    return [Block("li" if marker else kind, lines, is_numbered=marker == "number", column=(columns[-1].left, columns[-1].right))]
+    return [
+        Block(
+            "li" if marker else kind,
+            lines,
+            is_numbered=marker == "number",
+            column=(columns[-1].left, columns[-1].right),
+        )
+    ]
 
 
 def _tagged_table(lines: list[Line], elements: Sequence[Element]) -> Block:
@@ -237,7 +250,11 @@ def _is_same_paragraph(block: Block, last: Line, line: Line, column: Column, at:
         # what is centered has no first line
         if after is None or after.left < line.left - _ALIGNED * line.size or line.right > column.right - line.size:
             return False
-    if indent < -_INDENT * line.size and len(block.lines) > 1 and abs(block.lines[-2].left - last.left) < _ALIGNED * line.size:
+    if (
+        indent < -_INDENT * line.size
+        and len(block.lines) > 1
+        and abs(block.lines[-2].left - last.left) < _ALIGNED * line.size
+    ):
         return False
     return _is_full(column, last, line)
 

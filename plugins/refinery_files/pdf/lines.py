@@ -15,6 +15,8 @@ _GAP = 1.5
 _BACK = 1.0
 # rules of a page that part lines
 _MOST_RULES = 500
+# a gap that is wider is a space, whatever the file says
+_SPACE = 0.5
 _BLANKS = np.array([9, 10, 13, 32, 0xA0, 0x2000 + 2, 0x2003, 0x2009, 0x3000, 0], np.uint32)
 
 
@@ -83,6 +85,12 @@ def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> t
     objects = pdfium.text_objects(text_page, at)
     styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
+    if turns.any():
+        # between characters that stand on their sides PDFium adds blanks as it likes
+        ours = blank.copy()
+        blanks = np.flatnonzero(blank)
+        ours[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
+        spaced = np.where(turns == 0, spaced, np.diff(np.cumsum(ours)[kept], prepend=0) > 0)
     elements = np.full(len(objects), -1, np.int32)
     if by_mark is not None:
         marks = np.array(pdfium.marks_of(objects), np.int32)
@@ -122,7 +130,7 @@ def _turned(
     x, y = places[at].T
     if turn == 0:
         near, far, base = left, right, -y
-    elif turn == 1:
+    elif turn == 3:
         near, far, base = bottom, top, x
     elif turn == 2:
         near, far, base = -right, -left, y
@@ -165,6 +173,9 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     count = len(characters.codes)
     ends = np.append(starts[1:], count)
     spaced = characters.spaced.copy()
+    if turned is None:
+        gap = characters.left[1:] - characters.right[:-1]
+        spaced[1:] |= gap > _SPACE * characters.size[1:]
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2
@@ -175,7 +186,17 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     mono = np.add.reduceat(characters.mono.astype(int), starts) * 10 > 8 * (ends - starts)
     bounds = [*at[starts].tolist(), len(text)]
     return [
-        Line(turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(), left, right, base, size, is_bold, is_mono, is_turned, element)
+        Line(
+            turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(),
+            left,
+            right,
+            base,
+            size,
+            is_bold,
+            is_mono,
+            is_turned,
+            element,
+        )
         for begin, end, left, right, base, size, is_bold, is_mono, is_turned, element in zip(
             bounds,
             bounds[1:],

@@ -13,7 +13,9 @@ _WIDEST = 160
 def html_of(blocks: list[Block], joiner: Joiner) -> str:
     """Return blocks as HTML."""
     parts: list[str] = []
-    for kind, group in groupby(blocks, lambda block: ("ol" if block.is_numbered else "ul") if block.kind == "li" else ""):
+    for kind, group in groupby(
+        blocks, lambda block: ("ol" if block.is_numbered else "ul") if block.kind == "li" else ""
+    ):
         written = [_written(block, joiner) for block in group]
         parts += [f"<{kind}>", *written, f"</{kind}>"] if kind else written
     return "\n".join(part for part in parts if part)

@@ -9,7 +9,10 @@ import pypdfium2.raw as raw
 
 _DATE = re.compile(r"(?:D:)?((?:19|20)\d\d)(\d\d)?(\d\d)?")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*$")
-_FILE_NAME = re.compile(r"\.(?:docx?|odt|rtf|xlsx?|pptx?|pdf|tex|dvi|indd|qxd|qxp|pmd|p65|ps|eps|html?|txt|wpd|cdr|ai|tmp|fm)$", re.IGNORECASE)
+_FILE_NAME = re.compile(
+    r"\.(?:docx?|odt|rtf|xlsx?|pptx?|pdf|tex|dvi|indd|qxd|qxp|pmd|p65|ps|eps|html?|txt|wpd|cdr|ai|tmp|fm)$",
+    re.IGNORECASE,
+)
 # programs name what their authors did not
 _UNTITLED = re.compile(
     r"(?:untitled|unbenannt|sans titre|document|slide|presentation|powerpoint presentation|book|sheet|page|doc|title|print)[\s\d_-]*$",

@@ -118,9 +118,7 @@ def _parts(pages: list[Page]) -> tuple[str, ...]:
     kept = without_running([page.lines for page in pages], [(page.top, page.bottom) for page in pages])
     lines = [line for page in kept for line in page]
     body, has_code = _body(lines)
-    found = [
-        _blocks(kept_lines, page, body, has_code) for kept_lines, page in zip(kept, pages, strict=True)
-    ]
+    found = [_blocks(kept_lines, page, body, has_code) for kept_lines, page in zip(kept, pages, strict=True)]
     _join_pages(found)
     _set_levels([block for page in found for block in page], body)
     joiner = Joiner(lines)

@@ -19,7 +19,11 @@ _TOUCH = 0.12
 
 def _strong(codes: np.ndarray) -> np.ndarray:
     """Return which characters run to the left: Hebrew, Arabic and their neighbors."""
-    return ((codes >= 0x590) & (codes < 0x900)) | ((codes >= 0xFB1D) & (codes < 0xFE00)) | ((codes >= 0xFE70) & (codes < 0xFEFF))
+    return (
+        ((codes >= 0x590) & (codes < 0x900))
+        | ((codes >= 0xFB1D) & (codes < 0xFE00))
+        | ((codes >= 0xFE70) & (codes < 0xFEFF))
+    )
 
 
 def is_right_to_left(codes: np.ndarray) -> bool:
@@ -59,7 +63,9 @@ def ordered_rows(characters: "Characters") -> tuple["Characters", np.ndarray, np
     gap = np.where(turned[1:], left[:-1] - right[1:], left[1:] - right[:-1])
     gap[of[1:] == of[:-1]] = 0
     element = characters.element[letter[of]]
-    starts = np.flatnonzero(np.concatenate(([True], (np.diff(row) > 0) | (gap > _GAP * size) | (np.diff(element) != 0))))
+    starts = np.flatnonzero(
+        np.concatenate(([True], (np.diff(row) > 0) | (gap > _GAP * size) | (np.diff(element) != 0)))
+    )
     other = np.diff(word[letter[of]]) != 0
     mixed = np.diff(_strong(characters.codes).astype(int)) != 0
     # rows with blanks of their own say where words end
@@ -85,7 +91,9 @@ def _centers(characters: "Characters", row: np.ndarray) -> np.ndarray:
 
 
 # letters and digits of scripts that run to the right, with what stands between them
-_RUN = re.compile(r"[^\W\u0590-\u08ff\ufb1d-\ufefc]+(?:[^\w\s]+[^\W\u0590-\u08ff\ufb1d-\ufefc]+|[ ]+(?=\S*[A-Za-z])[^\W\u0590-\u08ff\ufb1d-\ufefc]+)*%?")
+_RUN = re.compile(
+    r"[^\W\u0590-\u08ff\ufb1d-\ufefc]+(?:[^\w\s]+[^\W\u0590-\u08ff\ufb1d-\ufefc]+|[ ]+(?=\S*[A-Za-z])[^\W\u0590-\u08ff\ufb1d-\ufefc]+)*%?"
+)
 _DIGITS = re.compile(r"[\u0660-\u0669\u06f0-\u06f9]+(?:[.,\u066b\u066c/:-][\u0660-\u0669\u06f0-\u06f9]+)*")
 _MIRRORED = str.maketrans("()[]{}<>\u00ab\u00bb", ")(][}{><\u00bb\u00ab")
 

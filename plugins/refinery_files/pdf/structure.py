@@ -11,7 +11,19 @@ _MOST_ELEMENTS = 20_000
 _DEEPEST = 60
 _MOST_MARKS = 1 << 16
 _HEADINGS = {f"H{level}": level for level in range(1, 7)} | {"H": 2, "Title": 1}
-_PARAGRAPHS = {"P", "Caption", "Note", "TOCI", "BibEntry", "Formula", "Figure", "BlockQuote", "Index", "FENote", "Aside"}
+_PARAGRAPHS = {
+    "P",
+    "Caption",
+    "Note",
+    "TOCI",
+    "BibEntry",
+    "Formula",
+    "Figure",
+    "BlockQuote",
+    "Index",
+    "FENote",
+    "Aside",
+}
 
 
 class Element(NamedTuple):

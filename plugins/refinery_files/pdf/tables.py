@@ -136,14 +136,22 @@ def _columns(rows: list[TableRow]) -> list[tuple[float, float]]:
     if min(white) < _WHITE * size:
         return []
     aligned = sum(map(_is_aligned, cells, [size] * most))
-    if len(rows) < 3 and (most < 3 or min(white) < 2 * _WHITE * size) and (aligned < most or min(white) < 2 * _WHITE * size):
+    if (
+        len(rows) < 3
+        and (most < 3 or min(white) < 2 * _WHITE * size)
+        and (aligned < most or min(white) < 2 * _WHITE * size)
+    ):
         return []
     return columns if aligned * 2 >= most else []
 
 
 def _is_aligned(cells: list[Cell], size: float) -> bool:
     """Return whether most cells of a column share their left side, their right side or their middle."""
-    sides = ([cell.left for cell in cells], [cell.right for cell in cells], [(cell.left + cell.right) / 2 for cell in cells])
+    sides = (
+        [cell.left for cell in cells],
+        [cell.right for cell in cells],
+        [(cell.left + cell.right) / 2 for cell in cells],
+    )
     for side in sides:
         middle = sorted(side)[len(side) // 2]
         if sum(abs(one - middle) < 0.35 * size for one in side) * 5 >= 3 * len(side):

@@ -9,7 +9,10 @@ _FILLED = 0.6
 # share of characters without a meaning from which a page is garbled
 _ODD = 0.15
 _LATIN_WORD = re.compile(r"[^\W\d_]{2,}")
-_VOWEL = re.compile(r"[aeiouy\u00e0-\u00e6\u00e8-\u00ef\u00f2-\u00f6\u00f9-\u00fd\u0100-\u0105\u0112-\u011b\u0128-\u0131\u014c-\u0153\u0168-\u0173]", re.IGNORECASE)
+_VOWEL = re.compile(
+    r"[aeiouy\u00e0-\u00e6\u00e8-\u00ef\u00f2-\u00f6\u00f9-\u00fd\u0100-\u0105\u0112-\u011b\u0128-\u0131\u014c-\u0153\u0168-\u0173]",
+    re.IGNORECASE,
+)
 # words of text of which that share has no vowel are no words
 _BARE = 0.6
 _WORDS = 30

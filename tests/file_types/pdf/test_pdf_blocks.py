@@ -1,0 +1,119 @@
+"""The text of a PDF is that of its blocks, in the order in which they are read."""
+
+import pytest
+from pdf_files import Drawn, lines, pdf, rules
+from refinery_files.pdf import read
+
+FIRST = ["The river begins in the hills north of the town and is", "fed by snow until the end of May, when it is at its"]
+SECOND = ["highest. In a dry year it falls by half a meter in June,", "and mills that stand on it have to stop."]
+FULL = [*FIRST, *SECOND]
+
+
+def parts(*pages: list[Drawn | str]) -> tuple[str, ...]:
+    return read(pdf(*pages)).parts
+
+
+def test_lines_are_paragraphs_and_large_ones_are_headings() -> None:
+    other = ["A second paragraph stands a line below of the first one", "and is not a part of it."]
+    page = [Drawn(50, 80, "The river", 18, "B"), *lines(FULL, y=110), *lines(other, y=170)]
+    assert parts(page) == (f"<h1>The river</h1>\n<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
+
+
+def test_a_paragraph_begins_where_a_line_ends_early_or_is_indented() -> None:
+    texts = ["The first paragraph has a line of this length, and then one", "that is short."]
+    indented = lines(["The second one begins with an indent, as books have it, and", "it has a second line."], y=124)
+    page = [*lines(texts), indented[0]._replace(x=65), *indented[1:]]
+    assert parts(page) == (f"<p>{' '.join(texts)}</p>\n<p>{' '.join(one.text for one in indented)}</p>",)
+
+
+def test_columns_are_read_one_after_the_other() -> None:
+    other = ["Of three mills that stood on it the upper one is left; it", "grinds rye in winter, and is shown to guests in summer."]
+    assert parts([*lines(FULL, x=40), *lines(other, x=320)]) == (f"<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
+
+
+@pytest.mark.parametrize(("text", "joined"), [("mills", "mills"), ("wa-ter", "wa-ter")])
+def test_hyphens_at_ends_of_lines_are_joined_unless_the_document_has_the_compound(text: str, joined: str) -> None:
+    page = lines([f"Near the {text} stands a house, and people come for wa-", "ter from all over the hills."])
+    (part,) = parts(page)
+    assert part.endswith("for wa-ter from all over the hills.</p>" if joined == "wa-ter" else "for water from all over the hills.</p>")
+
+
+def test_a_paragraph_belongs_to_the_page_where_it_begins() -> None:
+    first, second = parts(lines(FIRST), [*lines(SECOND), Drawn(50, 200, "Another one.")])
+    assert (first, second) == (f"<p>{' '.join(FULL)}</p>", "<p>Another one.</p>")
+
+
+def test_heads_feet_and_numbers_of_pages_are_cut() -> None:
+    texts = ["Water is high.", "Mills stand still.", "Snow is late.", "Hay is dear.", "Rain came."]
+    pages = [
+        [Drawn(50, 30, f"Chapter {at} of the report"), *lines([text]), Drawn(290, 780, str(at))]
+        for at, text in enumerate(texts, 4)
+    ]
+    assert parts(*pages) == tuple(f"<p>{text}</p>" for text in texts)
+
+
+def test_lists_are_items() -> None:
+    page = [
+        *lines(["\u2022 Bread and butter, which are bought at the mill on each", "\u2022 Milk"], x=60),
+        *lines(["1. First", "2. Second"], y=160),
+    ]
+    page[1:1] = [Drawn(70, 112, "Monday")]
+    page[2] = page[2]._replace(y=124)
+    assert parts(page) == (
+        "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
+        "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",
+    )
+
+
+def test_code_keeps_its_lines() -> None:
+    code = [Drawn(50, 150, "def f(x):", font="M"), Drawn(74, 162, "return <x>", font="M")]
+    assert parts([*lines(FULL), *code, *lines(FULL, y=190)])[0].split("</p>")[1].startswith("\n<pre>def f(x):\n    return &lt;x&gt;</pre>")
+
+
+ROWS = [["mill", "height", "stones"], ["Upper", "12.5", "two"], ["Lower", "7", "three"], ["Old", "9", "one"]]
+
+
+def cells(y: float = 100, lead: float = 20) -> list[Drawn]:
+    return [Drawn(x, y + at * lead, text) for at, row in enumerate(ROWS) for x, text in zip((60, 200, 300), row, strict=True)]
+
+
+TABLE = "<table>" + "".join("<tr>" + "".join(f"<td>{one}</td>" for one in row) + "</tr>" for row in ROWS) + "</table>"
+
+
+def test_what_stands_in_columns_is_a_table() -> None:
+    assert parts(cells()) == (TABLE,)
+
+
+def test_what_stands_in_a_grid_is_a_table_with_cells_of_many_lines() -> None:
+    grid = rules([50, 180, 280, 400], [85, 105, 125, 145, 190])
+    page = [*grid, *cells(), Drawn(60, 172, "and closed"), *lines(FULL, y=240)]
+    assert parts(page) == (TABLE.replace("Old", "Old and closed") + f"\n<p>{' '.join(FULL)}</p>",)
+
+
+def test_text_is_escaped() -> None:
+    assert parts(lines(["a < b & c > d"])) == ("<p>a &lt; b &amp; c &gt; d</p>",)
+
+
+def test_a_page_that_stands_on_its_side_is_read() -> None:
+    turned = [f"BT /R 10 Tf 0 1 -1 0 {100 + 12 * at} 50 Tm ({text}) Tj ET" for at, text in enumerate(FULL)]
+    assert parts(turned) == (f"<p>{' '.join(FULL)}</p>",)
+
+
+def test_tags_decide_what_is_what() -> None:
+    """Cells, items and headings of a tagged file need no rules, bullets or sizes."""
+    roles = ["H2", "P", "LI", "LI"]
+    texts = ["Mills", "Three mills stand here.", "The upper one", "The lower one"]
+    page = [
+        f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
+        for at, (role, text) in enumerate(zip(roles, texts, strict=True))
+    ]
+    objects = {1000: b"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[0[%s]]>>>>" % b" ".join(b"%d 0 R" % (1010 + at) for at in range(4))}
+    objects[1001] = b"<</Type/StructElem/S/Document/P 1000 0 R/K[1010 0 R 1011 0 R 1002 0 R]>>"
+    objects[1002] = b"<</Type/StructElem/S/L/P 1001 0 R/K[1012 0 R 1013 0 R]>>"
+    for at, role in enumerate(roles):
+        parent = 1002 if role == "LI" else 1001
+        objects[1010 + at] = f"<</Type/StructElem/S/{role}/P {parent} 0 R/Pg 10 0 R/K {at}>>".encode()
+    body = pdf(page, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
+    assert read(body).parts == (
+        "<h2>Mills</h2>\n<p>Three mills stand here.</p>\n<ul>\n<li>The upper one</li>\n<li>The lower one</li>\n</ul>",
+    )
