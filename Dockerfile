@@ -32,9 +32,7 @@ COPY deploy/image /opt/refinery/deploy/image
 # The code stays in its folder; this adds the entry points: Airflow's plugin, and the command `refinery`.
 RUN pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation -e /opt/refinery
 
-# numba knows a file by its time, to the nanosecond; a registry keeps whole seconds, and a pulled image would compile again.
-RUN find /opt/refinery -name '*.py' -exec sh -c 'touch --date="@$(stat --format=%Y "$1")" "$1"' sh {} \; \
-    && python -m compileall -q /opt/refinery
+RUN python -m compileall -q /opt/refinery
 
 ENV AIRFLOW_HOME=/opt/airflow \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/refinery/dags \

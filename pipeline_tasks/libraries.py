@@ -27,6 +27,7 @@ EXTRAS = {
     "pandas": "gates",
     "psycopg2": "postgres",
     "pyiceberg": "tables",
+    "pypdfium2": "files",
     "pyspark": "spark",
     "ray": "ray",
     "scipy": "study",

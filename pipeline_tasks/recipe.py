@@ -35,6 +35,9 @@ PUBLISH = "publish"
 VERDICT = "verdict"
 """The name of the gate before the first stage of a recipe that requires a verdict of trained models."""
 
+EVERY = "every_stage"
+"""The name of bounds that hold for the gate of every stage: a suite's, and under `gates:` a recipe's."""
+
 TRIAL = ".trial"
 """The end of the name under which a recipe's trials are kept: versions of a dataset of their own."""
 
@@ -405,10 +408,9 @@ def default_build(recipe: str) -> Recipe:
 
 
 def _is_there(path: Path) -> bool:
-    try:
+    with suppress(ValueError):  # a NUL
         return os.path.lexists(path)
-    except ValueError:  # a NUL
-        return False
+    return False
 
 
 def _other_file(name: str) -> str:
@@ -438,7 +440,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         _require_place(verb, f"{where}: run: engines", builds=bool(written.versions))
     _require_engines(written.run.engines, f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
-    require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
+    require_known(written.gates, (EVERY, *gates_of(steps, written.versions)), f"{where}: gates")
     require_known(written.exports, export_names(written.exports), f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
@@ -446,6 +448,8 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     _require_served(steps, where)
     wired = {name: params for step, params in _with_params(steps).items() for name, params in _brought(step, params)}
     bound = tuple(_step(name, params, written.run, where) for name, params in wired.items())
+    bounds = {**{name: {} for name in wired if EVERY in written.gates}, **written.gates}
+    every = bounds.pop(EVERY, {})
     _require_columns(bound, where)
     _require_places(written, tuple(steps), where)
     return Recipe(
@@ -454,7 +458,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         steps=bound,
         partitions=written.run.partitions,
         error_budget=written.run.error_budget,
-        gates=written.gates,
+        gates={name: {**(every if name in wired else {}), **own} for name, own in bounds.items()},
         versions=written.versions,
         exports={name: settings.shard_bytes for name, settings in written.exports.items()},
         alerts=written.alerts,
@@ -575,9 +579,7 @@ def _require_places(written: _Written, stages: tuple[str, ...], where: str) -> N
             )
             raise RecipeError(message)
     if written.versions.recipe == written.name:
-        message = (
-            f"{where}: recipe {written.name} is built from versions of its own name; give the dataset another name"
-        )
+        message = f"{where}: recipe {written.name} is built from versions of its own name; give the dataset another"
         raise RecipeError(message)
 
 
@@ -616,9 +618,8 @@ def _require_columns(steps: Iterable[Step], where: str) -> None:
         if missing:
             writers = writers_of(missing[0])
             way_out = f"put {' or '.join(writers)} before {step.stage}" if writers else "no stage writes it"
-            message = (
-                f"{where}: {step.stage} reads the column {missing[0]!r}, which no stage before it writes; {way_out}"
-            )
+            needed = f"{where}: {step.stage} reads the column {missing[0]!r}"
+            message = f"{needed}, which no stage before it writes; {way_out}"
             raise RecipeError(message)
         written |= set(card.written(params).names)
 
@@ -652,6 +653,5 @@ def writers_of(column: str) -> list[str]:
 
 def stage_of_key(key: str) -> Stage[Any] | None:
     """Return the card of the stage whose params take a key, as a filter's name is with its limits; None for another."""
-    return next(
-        (card for card in known_cards() for part in fields(card.params) if key in part.metadata.get("keys", ())), None
-    )
+    taking = (card for card in known_cards() for part in fields(card.params) if key in part.metadata.get("keys", ()))
+    return next(taking, None)

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-import numba
-from numba.core.caching import UserProvidedCacheLocator
 from packaging.requirements import Requirement
 
-from pipeline_tasks.text.base.compiled import cache_folder
 from tests.embedded import PROJECT
 
 PROJECT_FACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
@@ -129,29 +126,3 @@ def _pip(*arguments: str | Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-def share_compiled(here: Installed, folder: Path) -> Path:
-    """Copy what numba has compiled of the checkout to where it looks for the same files, installed; return the cache.
-
-    It knows a file by its path, size and time; to compile all loops again takes minutes.
-    """
-    rooms = PROJECT / "pipeline_tasks" / "text"
-    for file in (
-        path for path in source_files() if path.suffix == ".py" and path.parts[:2] == ("pipeline_tasks", "text")
-    ):
-        stat = (PROJECT / file).stat()
-        os.utime(here.packages / file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    known = Path(cache_folder(numba.config.CACHE_DIR))
-    for room in sorted({path.parent for path in rooms.rglob("*.py")}):
-        compiled = known / _subpath(room)
-        if compiled.is_dir():
-            installed = here.packages / room.relative_to(PROJECT)
-            shutil.copytree(compiled, folder / known.name / _subpath(installed))
-    for mark in known.glob("compiled-*"):
-        shutil.copy(mark, folder / known.name)
-    return folder
-
-
-def _subpath(room: Path) -> str:
-    return str(UserProvidedCacheLocator.get_suitable_cache_subpath(str(room / "any.py")))

@@ -13,8 +13,9 @@ from pipeline_tasks.cli.commands.sbom import components
 from pipeline_tasks.gate.suites import EXPECTATIONS
 from pipeline_tasks.ledger import queries
 from pipeline_tasks.recipe import BUILDS, recipe_names
+from pipeline_tasks.text.base.compiled import cache_place
 from tests.embedded import PROJECT, migrated
-from tests.installed import Installed, build_wheel, install, share_compiled, source_files
+from tests.installed import Installed, build_wheel, install, source_files
 from tests.small_root import SmallRoot
 
 pytestmark = pytest.mark.slow
@@ -234,8 +235,8 @@ def test_pages_of_an_airflow_without_kernels_are_whole_or_say_what_they_need(
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)  # a cold cache, on a busy machine
-def test_an_installed_wheel_refines_the_first_day_of_the_demo(installed: Installed, tmp_path: Path) -> None:
-    loops = {"NUMBA_CACHE_DIR": str(share_compiled(installed, tmp_path))}
+def test_an_installed_wheel_refines_the_first_day_of_the_demo(installed: Installed) -> None:
+    loops = {"NUMBA_CACHE_DIR": str(cache_place())}  # they are those of the checkout, wherever they are installed
     wrote = installed.run("-m", "pipeline_tasks.demo", ".refinery/demo/crawl", "--scale", "0.1", **loops)
     assert wrote.returncode == 0, wrote.stderr[-3000:]
     command = [installed.python.with_name("refinery"), "run", "--input", ".refinery/demo/crawl/2026-11-19"]

@@ -9,7 +9,7 @@ bring() { # numba must never see half of a file; process ids are the same in all
     rm -rf "$part"
 }
 for compiled in /opt/refinery/numba/*; do
-    there="${NUMBA_CACHE_DIR:=/scratch/numba}/$(basename "$compiled")"
+    there="${NUMBA_CACHE_DIR:=/scratch/numba}/${compiled##*/}"
     if [ -d "$compiled" ] && [ ! -e "$there" ]; then
         bring "$compiled" "$there" 2>/dev/null
     fi

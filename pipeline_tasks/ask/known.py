@@ -66,6 +66,12 @@ QUESTIONS = {
     "look funnel": Entry(
         "pipeline_tasks.inspect.funnel", "documents, bytes and reasons from stage to stage", "look", was="funnel"
     ),
+    "look types": Entry(
+        "pipeline_tasks.inspect.by_type",
+        "say what became of the files of each type, from stage to stage",
+        "look",
+        is_question=True,
+    ),
     "look report": Entry(
         "pipeline_tasks.inspect.report", "print the path of a snapshot's report", "look", was="report"
     ),

@@ -14,6 +14,7 @@ from pipeline_tasks.cli.listing import first_words, listing, member_listing, mem
 from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.nearest import near
+from pipeline_tasks.nearest import nearest as nearest_of
 
 OURS = ("pipeline_tasks", "refinery_")
 """How the names of our modules begin."""
@@ -156,7 +157,7 @@ def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argpars
     """Return a parser of commands; only those in `names` are imported and get their arguments."""
     usage = "refinery [-h] [--debug] [--version] COMMAND ..."
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("refinery", usage, __doc__, listing(entries), formatter_class=raw)
+    parser = _Parser("refinery", usage, __doc__, listing(entries), formatter_class=raw)
     parser.add_argument("--debug", action="store_true", help="show the stack trace of an error")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(prog="refinery", dest="command", help=argparse.SUPPRESS)
@@ -201,6 +202,17 @@ def _command_of(entry: Entry) -> Command:
         message = "it has no `add_arguments` and `answer`"
         raise RecipeError(message)
     return cast("Command", module)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that tells which of the words was meant that an option takes."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            meant = nearest_of(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, f"{error.message}{meant}") from None
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

@@ -81,7 +81,7 @@ def pattern_of(language: str, listed: Iterable[str]) -> str:
 
 def _lower(texts: pa.Array) -> pa.Array:
     """Return texts in lower case as `str.lower` has them: a dotted capital I is two code points."""
-    from pipeline_tasks.text.base.buffers import replace_invalid_utf8
+    from pipeline_tasks.text.base.replacing import replace_invalid_utf8
 
     return pc.utf8_lower(pc.replace_substring(pc.fill_null(replace_invalid_utf8(texts), ""), "\u0130", "i\u0307"))
 

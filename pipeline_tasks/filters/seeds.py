@@ -83,8 +83,9 @@ def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, limits: 
     entries of several words never match.
     """
     from pipeline_tasks.text.base import phrases
-    from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
+    from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.base.cached import cached
+    from pipeline_tasks.text.base.replacing import replace_invalid_utf8
     from pipeline_tasks.text.signals import character_counts
     from pipeline_tasks.text.words import word_counts
 

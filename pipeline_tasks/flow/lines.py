@@ -27,10 +27,13 @@ def log_reply(at: Attempt, stage: str, reply: Mapping[str, Any], text: str, part
 
 
 def log_verdict(at: Attempt, gate: str, verdict: JudgeReply) -> None:
-    """Log a verdict in one line, and a warning with a line for each bound."""
+    """Log a verdict in one line, a warning with a line for each bound, and the notes of one that passes."""
     log_reply(at, f"{gate} gate", verdict, verdict["outcome"])
     if verdict["outcome"] == "warn":
         log.warning("%s gate  warns\n%s", gate, "\n".join(f"          {line}" for line in verdict["lines"]))
+    elif verdict["outcome"] == "pass":
+        for line in verdict["lines"]:
+            log.info("%s gate  %s", gate, line)
 
 
 def log_error(task: str, number: int, error: object, *, final: bool) -> None:

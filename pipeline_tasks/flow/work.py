@@ -65,6 +65,8 @@ def land(at: Attempt, *, fields: Mapping[str, str], next_cut: Mapping[str, Any])
         log.warning("land  %s", line)
     for name in reply["missing"]:
         log.warning("land  %s is promised and has not landed whole: refined without it", name)
+    if reply["replaces"]:
+        log.warning("land  %s", reply["replaces"])
     at.push(LANDED, {"manifest": reply["manifest"], "landing": reply["landing"], "earlier": history["earlier"]})
     return parts_of(at, reply["manifest"], "", next_cut)
 

@@ -10,9 +10,9 @@ from typing import Any
 from pipeline_tasks.cards import is_stage, stage_names
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.batches import BATCHES
-from pipeline_tasks.gate.suites import EVERY, FACTS, OPEN, SEVERITIES, batch_of, is_bound, origin_of, read_suite
+from pipeline_tasks.gate.suites import FACTS, OPEN, SEVERITIES, batch_of, is_bound, origin_of, read_suite
 from pipeline_tasks.nearest import nearest
-from pipeline_tasks.recipe import PUBLISH, VERDICT
+from pipeline_tasks.recipe import EVERY, PUBLISH, VERDICT
 
 FOLDER = "REFINERY_EXPECTATIONS"
 """Names a folder of suites that are added to ours."""

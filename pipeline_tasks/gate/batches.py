@@ -14,6 +14,7 @@ from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts.subject import profiles_of
 from pipeline_tasks.gate.suites import FACTS
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.distributions import profiled_by
 from pipeline_tasks.profiles.signals import ALL, PREFIX, quantiles_of, value_at
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Stage
@@ -165,7 +166,7 @@ def _names(field: pa.Field) -> Iterator[str]:
 def histogram_columns(stage: str) -> set[str]:
     """Return the columns that the histograms of a stage may be."""
     card = known_card(stage)
-    return {*card.profiled, *_signals(card)} if card else set()
+    return {*profiled_by(card), *_signals(card)} if card else set()
 
 
 def _signals(card: Stage[Any]) -> set[str]:

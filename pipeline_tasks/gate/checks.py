@@ -16,19 +16,21 @@ from pipeline_tasks.gate.batches import ROWS, histogram_columns, row_columns
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
+from pipeline_tasks.gate.facts.spent import SPENT
 from pipeline_tasks.gate.suites import (
-    EVERY,
     EXPECTATIONS,
     FACTS,
     Bounds,
     Expectation,
     apply_bounds,
     check_bound,
+    is_open,
     suite_at,
 )
 from pipeline_tasks.gate.validating import require_validator
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of
+from pipeline_tasks.nearest import nearest
+from pipeline_tasks.recipe import EVERY, PUBLISH, VERDICT, Recipe, gates_of
 
 
 def suites_of(gate: str) -> list[Expectation]:
@@ -141,14 +143,25 @@ def _names(gate: str) -> Facts:
 
 
 def bounded(gate: str, bounds: Bounds, facts: Facts) -> list[Expectation]:
-    """Return the expectations of a gate with a recipe's bounds; RecipeError for bounds that make no sense."""
+    """Return the expectations of a gate with a recipe's bounds; RecipeError for bounds that make no sense.
+
+    A suite's bound that waits for limits (`is_open`) is left out where the recipe gives none.
+    """
     for path, _ in (suite for suite in _own(gate) if suite[1] == gate):
         _check_bounds(path, gate, facts)
-    expectations = apply_bounds(suites_of(gate), bounds, facts)
+    applied = apply_bounds(suites_of(gate), bounds, facts)
+    expectations = [expectation for expectation in applied if not is_open(expectation)]
     if gate == PUBLISH and not any(_refuses_empty(expectation) for expectation in expectations):
         message = "gates: documents: min_value must be 1 or more; a person overrides the gate to publish no document"
         raise RecipeError(message)
     return expectations
+
+
+def bounds_spending(gate: str, bounds: Bounds) -> bool:
+    """Return whether a stage's gate judges what the snapshot has cost: by the recipe, or by a suite."""
+    bounded_facts = {expectation["kwargs"]["column"] for expectation in bounded(gate, bounds, _names(gate))}
+    read = {column for each in over_batches(gate) if each.batch == FACTS for column in each.columns}
+    return not SPENT.meanings.keys().isdisjoint(bounded_facts | read)
 
 
 def _refuses_empty(expectation: Expectation) -> bool:
@@ -163,7 +176,7 @@ def check_overrides(overrides: Mapping[str, str], gates: Iterable[str]) -> None:
     names = tuple(gates)
     for gate, why in overrides.items():
         if gate not in names:
-            message = f"override {gate!r}: there is no such gate; the gates are {', '.join(names)}"
+            message = f"override {gate!r}: no such gate{nearest(gate, names)}; the gates are {', '.join(names)}"
             raise RecipeError(message)
         check_reason(gate, why)
 

@@ -44,7 +44,8 @@ class Estimate:
     """A fact's `value`, and the interval from `low` to `high` that its `rows` leave open; infinite if they say nothing.
 
     A fact that counts all there is, such as lost rows, is exact: low = high = value, and `rows` is 0. A value that is
-    read from a histogram lies anywhere in a bin, from `bin[0]` to `bin[1]`.
+    read from a histogram lies anywhere in a bin, from `bin[0]` to `bin[1]`. `examples` name what was found, such as
+    fields; never a value of a record.
     """
 
     value: float
@@ -52,6 +53,7 @@ class Estimate:
     high: float
     rows: int = 0
     bin: tuple[float, float] | None = None
+    examples: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:

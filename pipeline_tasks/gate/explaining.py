@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.suites import OWN, RECIPE
 
@@ -12,10 +13,17 @@ INDENT = "    "
 CHANGE = "Change it under `gates:` if it is wrong."
 
 
-def explain(failures: Iterable[Failure], undecided: Sequence[Failure]) -> list[str]:
-    """Return the lines on every violated bound, and one line on all that are undecided."""
+def explain(failures: Iterable[Failure], undecided: Sequence[Failure], notes: Iterable[str] = ()) -> list[str]:
+    """Return the lines on every violated bound, one line on all that are undecided, and the notes."""
     lines = [line for failure in failures for line in _lines(failure)]
-    return [*lines, _undecided(undecided)] if undecided else lines
+    return [*lines, *([_undecided(undecided)] if undecided else ()), *notes]
+
+
+def notes_on(facts: Facts, failures: Iterable[Failure]) -> tuple[str, ...]:
+    """Return a line for each fact that names what was found, and of which no bound is broken."""
+    broken = {failure.column for failure in failures}
+    named = ((name, each) for name, each in sorted(facts.items()) if each and each.examples and name not in broken)
+    return tuple(f"note: {name} is {number(each.value)}: {', '.join(each.examples)}" for name, each in named)
 
 
 def _lines(failure: Failure) -> Iterator[str]:

@@ -37,7 +37,8 @@ class Failure:
     many `snapshots`. `why` is what a violation usually means, and `remedy` what to do then.
 
     An expectation over another `batch` than the facts has its batch, type and columns as `column`; `examples` are ids
-    of rows that do not meet it, and `observed` is their share, or what else its type observes.
+    of rows that do not meet it, and `observed` is their share, or what else its type observes. Those of a fact are what
+    the fact names.
     """
 
     expectation: str
@@ -234,6 +235,7 @@ def _failure(judgment: Judgment) -> Failure:
         median=expectation["learned"].get(MEDIAN),
         snapshots=expectation["learned"].get(USED, 0),
         remedy=expectation["remedy"],
+        examples=estimate.examples,
     )
 
 

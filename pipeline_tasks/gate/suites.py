@@ -15,8 +15,6 @@ from pipeline_tasks.shipped import shipped
 EXPECTATIONS = shipped("expectations")
 """Suites in Great Expectations' own JSON: `every_stage`, and one suite per stage, of the stage's name."""
 
-EVERY = "every_stage"
-
 FACTS = "facts"
 """The batch of an expectation that names none: one row, of the facts of a manifest."""
 
@@ -45,7 +43,7 @@ SPANS = (
     (re.compile(r"(.+_)?(share|retention|loss|fill|similarity|recall)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
     (re.compile(r".+_(shard|position)_(gap|drift)|.+_ks|site_(rise|coverage_fall)_max"), (0.0, 1.0)),
     (re.compile(r".+_change"), (-1.0, inf)),
-    (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined"), (0.0, inf)),
+    (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined|spent_.+"), (0.0, inf)),
 )
 """The least and the most that facts can be, by their names; other facts may be any number."""
 
@@ -148,6 +146,11 @@ def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float], origin: str
         "learned": learned_from(raw["meta"]),
         "of_size": raw["meta"].get("of_size", False),
     }
+
+
+def is_open(expectation: Expectation) -> bool:
+    """Return whether a bound waits for the limits that a recipe gives it: it says what a violation of them means."""
+    return not expectation["learned"] and expectation["kwargs"].keys() == {"column"}
 
 
 def check_bound(expectation: Expectation, facts: Facts) -> None:

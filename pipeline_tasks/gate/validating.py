@@ -12,8 +12,9 @@ from pipeline_tasks.gate.batch_expectations import BatchExpectation, check_colum
 from pipeline_tasks.gate.batches import ROWS, SIGNALS, batch
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.judging import FINDINGS, Failure, Finding
-from pipeline_tasks.gate.suites import EVERY, FACTS, LIMITS, unmet_needs
+from pipeline_tasks.gate.suites import FACTS, LIMITS, unmet_needs
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import EVERY
 
 SEAM = "refinery.validators"
 """The seam of validators: each is a function that returns a `Validator`, None where its library is not installed."""

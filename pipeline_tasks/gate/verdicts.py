@@ -9,10 +9,11 @@ from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import bounded, check_reason, over_batches, suites_of
 from pipeline_tasks.gate.estimates import Facts, exact
-from pipeline_tasks.gate.explaining import explain
+from pipeline_tasks.gate.explaining import explain, notes_on
 from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.facts.amounts import Amounts, amounts_of, earlier_amounts
 from pipeline_tasks.gate.facts.snapshots import compute_snapshot_facts, refined_manifests, snapshot_amounts
+from pipeline_tasks.gate.facts.spent import SPENT
 from pipeline_tasks.gate.facts.subject import Subject
 from pipeline_tasks.gate.judging import (
     FINDINGS,
@@ -59,7 +60,7 @@ class Verdict:
     `undecided` those for which the rows are too few, `bounds` those of the recipe. `skipped` names the expectations
     that were not judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts
     that have one. `learned` are the bounds that were learned from the manifests `trailing`, violated or not. `judge` is
-    who compared; without Great Expectations there is no page.
+    who compared; without Great Expectations there is no page. `notes` are lines on what was found and is not bounded.
     """
 
     stage: str
@@ -81,6 +82,7 @@ class Verdict:
     learned: tuple[LearnedBound, ...] = ()
     bounds: Bounds = field(default_factory=dict)
     judge: str = field(default=FIRST, metadata={OMITTED: FIRST})
+    notes: tuple[str, ...] = field(default=(), metadata={OMITTED: ()})
 
     @property
     def page(self) -> str:
@@ -128,23 +130,28 @@ def judge(
     bounds: Bounds | None = None,
     override: str = "",
     trailing_paths: Sequence[str] = (),
+    spent: Mapping[str, float] | None = None,
 ) -> Verdict:
     """Judge a committed manifest by `every_stage` and its stage's own suite, and store the verdict with it.
 
     `previous_path` is the manifest of the same stage in the last published snapshot, `trailing_paths` are those of the
     last ones, in order; without them, bounds are learned from the previous one alone. `override` is a person's
-    reason to accept refused data: a refusal becomes a warning that carries it. A verdict that is stored already is not
-    read: it is judged again, and the same suites, bounds, earlier manifests and override give the same.
+    reason to accept refused data: a refusal becomes a warning that carries it. `spent` has what the snapshot cost so
+    far, where something bounds it. A verdict that is stored already is not read: it is judged again, and the same
+    suites, bounds, earlier manifests, override and costs give the same.
     """
-    manifest = read_manifest(root, manifest_path)
+    manifest, spent = read_manifest(root, manifest_path), spent or {}
     trailing = tuple(trailing_paths) or ((previous_path,) if previous_path else ())
-    question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing, manifest.poison)
-    return _answer(root, question, manifest, _measured_stage(root, manifest, previous_path, trailing))
+    asked = (manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing, manifest.poison)
+    measured = _measured_stage(root, manifest, previous_path, trailing, spent)
+    return _answer(root, Question(*asked, _evidence(spent)), manifest, measured)
 
 
-def _measured_stage(root: str, manifest: Manifest, previous: str, trailing: Sequence[str]) -> Measured:
+def _measured_stage(
+    root: str, manifest: Manifest, previous: str, trailing: Sequence[str], spent: Mapping[str, float]
+) -> Measured:
     before = read_manifest(root, previous) if previous else None
-    subject = Subject(root, manifest, before, tuple(read_manifest(root, path) for path in trailing))
+    subject = Subject(root, manifest, before, tuple(read_manifest(root, path) for path in trailing), spent)
     return Measured(facts_of(subject), amounts_of(subject), earlier_amounts(subject))
 
 
@@ -172,7 +179,8 @@ def judge_snapshot(
 def _measured_snapshots(*snapshots: Sequence[Manifest]) -> Measured:
     """Return what is judged of the last of some snapshots, by the manifests of each in order."""
     amounts = [snapshot_amounts(manifests) for manifests in snapshots]
-    return Measured(compute_snapshot_facts(snapshots[-1]), amounts[-1], amounts[:-1])
+    previous = snapshots[-2] if snapshots[:-1] else None
+    return Measured(compute_snapshot_facts(snapshots[-1], previous), amounts[-1], amounts[:-1])
 
 
 def judge_recipe(root: str, manifest_path: str, facts: Mapping[str, float | None], override: str = "") -> Verdict:
@@ -181,7 +189,7 @@ def judge_recipe(root: str, manifest_path: str, facts: Mapping[str, float | None
     `manifest_path` is the manifest of the landing or of the composition, and `facts` are those of `VERDICT_FACTS`.
     """
     manifest = read_manifest(root, manifest_path)
-    question = Question(VERDICT, manifest_path, "", {}, override, (), manifest.poison, tuple(sorted(facts.items())))
+    question = Question(VERDICT, manifest_path, "", {}, override, (), manifest.poison, _evidence(facts))
     return _answer(root, question, manifest, _measured_ablations(facts))
 
 
@@ -221,16 +229,14 @@ def _places(question: Question, manifest: Manifest, verdict: Verdict) -> Iterato
 def judged_again(root: str, verdict: Verdict) -> Verdict | None:
     """Return what a stored verdict has to say; None if other suites or another release judged, or none here can.
 
-    Bounds are judged by plain comparisons, and without a page. Facts of a required verdict are taken as they are
-    stored: the log of ablations has grown since. RecipeError if a manifest is gone that it was compared with.
+    Bounds are judged by plain comparisons, and without a page. Facts that are evidence are taken as they are stored:
+    the log of ablations and the ledger have grown since. RecipeError if a manifest is gone that it was compared with.
     """
     if over_batches(verdict.stage) and validator_here() is None:
         return None
     manifest = read_manifest(root, verdict.manifest)
     measured = _measured_again(root, verdict, manifest)
-    evidence = tuple(sorted(verdict.facts.items())) if verdict.stage == VERDICT else ()
-    named = (verdict.stage, verdict.manifest, verdict.previous, verdict.bounds, verdict.override, verdict.trailing)
-    question = Question(*named, manifest.poison, evidence)
+    question = asked_of(verdict, verdict.bounds, manifest.poison)
     again, _ = _judged(root, question, manifest, measured, compare_facts)
     again = replace(again, docs_digest=verdict.docs_digest, judge=verdict.judge)
     places = _places(question, manifest, again)
@@ -244,7 +250,24 @@ def _measured_again(root: str, verdict: Verdict, manifest: Manifest) -> Measured
     if verdict.stage == PUBLISH:
         ends = [read_manifest(root, end) for end in (*verdict.trailing, verdict.manifest)]
         return _measured_snapshots(*(whole_line(root, end)[::-1] for end in ends))
-    return _measured_stage(root, manifest, verdict.previous, verdict.trailing)
+    return _measured_stage(root, manifest, verdict.previous, verdict.trailing, _spent(verdict))
+
+
+def asked_of(verdict: Verdict, bounds: Bounds, poison: tuple[str, ...] = ()) -> Question:
+    """Return the question that a verdict answers, if these were the recipe's bounds."""
+    asked = (verdict.stage, verdict.manifest, verdict.previous, bounds, verdict.override, verdict.trailing, poison)
+    return Question(*asked, _evidence(verdict.facts if verdict.stage == VERDICT else _spent(verdict)))
+
+
+def _spent(verdict: Verdict) -> Mapping[str, float]:
+    """Return what had been spent when a verdict was asked for, where that was judged."""
+    known = ((name, verdict.facts.get(name)) for name in SPENT.meanings)
+    return {name: value for name, value in known if value is not None}
+
+
+def _evidence(facts: Mapping[str, float | None]) -> tuple[object, ...]:
+    """Return facts that are not of the manifest as a question names them."""
+    return tuple(sorted(facts.items()))
 
 
 Judge = Callable[[Facts, Sequence[Expectation]], tuple[list[Judgment], Render | None]]
@@ -265,7 +288,8 @@ def _judged(
     judged = {finding: failures_of(judgments, finding) + validated.found[finding] for finding in FINDINGS}
     failures, undecided = judged["violated"], judged["undecided"]
     outcome = _outcome(failures, undecided, question.override)
-    lines = explain(failures, undecided)
+    notes = notes_on(facts, (*failures, *undecided))
+    lines = explain(failures, undecided, notes)
     page = render(f"Gate of {question.gate}: {outcome}", lines, judged) if render else b""
     page = page.replace(b"</body>", validated.html.encode() + b"</body>")
     verdict = Verdict(
@@ -287,6 +311,7 @@ def _judged(
         trailing=question.trailing,
         learned=learned_bounds(lesson),
         bounds=question.bounds,
+        notes=notes,
     )
     return verdict, page
 
@@ -314,6 +339,7 @@ def read_verdict(root: str, referred: str) -> Verdict:
                 for failure in raw.get(bounds, ())
             )
         raw["skipped"], raw["trailing"] = tuple(raw["skipped"]), tuple(raw.get("trailing", ()))
+        raw["notes"] = tuple(raw.get("notes", ()))
         raw["learned"] = tuple(LearnedBound(**bound) for bound in raw.get("learned", ()))
         raw["intervals"] = {name: tuple(interval) for name, interval in raw.get("intervals", {}).items()}
         verdict = Verdict(**raw)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import NAMED, Version
 from pipeline_tasks.recipe import MOST_NAME
@@ -24,9 +25,10 @@ def chosen_version(root: str, recipe: str, name: str) -> Version:
     if name in {version.snapshot for version in published.values()}:
         return current_version(root, recipe, name)
     newest = [f"{number} ({version.snapshot})" for number, version in published.items()][-NAMED:]
+    meant = nearest(name, {version.snapshot for version in published.values()})
     message = (
-        f"{root}: recipe {recipe} has no version or snapshot {name[:MOST_NAME]!r}; the newest are {', '.join(newest)}, "
-        f"and `refinery look versions {root}` lists all"
+        f"{root}: recipe {recipe} has no version or snapshot {name[:MOST_NAME]!r}{meant}; the newest are "
+        f"{', '.join(newest)}, and `refinery look versions {root}` lists all"
     )
     raise RecipeError(message)
 

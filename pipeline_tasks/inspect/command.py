@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 from pipeline_tasks.constraints import OptionalSnapshot, OptionalWord, Range
 from pipeline_tasks.engines import early_start
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import DEFAULT_BUILD, MAX_PARTITIONS, engine_names, is_trial, verb_engine
@@ -213,8 +214,8 @@ def built_version(root: str, named: str) -> Version:
     if name not in built:
         others = f"it has {', '.join(built)}" if built else "it has none"
         message = (
-            f"{root} has no training dataset {name!r} ({others}); build one with `refinery build {root} "
-            f"--recipe RECIPE`"
+            f"{root} has no training dataset {name!r}{nearest(name, built)} ({others}); build one with "
+            f"`refinery build {root} --recipe RECIPE`"
         )
         raise RecipeError(message)
     from pipeline_tasks.inspect.chosen import chosen_version

@@ -43,6 +43,7 @@ from pipeline_tasks.landing.json_lines import Names
 from pipeline_tasks.landing.parquet import rows as parquet_rows
 from pipeline_tasks.landing.whole_files import is_whole, read_whole
 from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
+from pipeline_tasks.profiles.field_types import ShapeCounter
 
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 10_000
@@ -60,7 +61,7 @@ Layout = Literal["members", "records", "lines"]
 """Gzip members of one record each, archive records one after another, or lines of JSON; all in the stored bytes."""
 
 
-def read_records(
+def read_records(  # noqa: PLR0913 -- one keyword per thing that readers vary
     name: str,
     stream: BinaryIO,
     *,
@@ -69,11 +70,12 @@ def read_records(
     start: int = 0,
     columns: Sequence[str] = schema.RECORD.names,
     fields: Mapping[str, str] = NO_FIELDS,
+    shapes: ShapeCounter | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the landed file `name` of `snapshot` from `stream`, front to back, as at least one batch of RECORD.
 
     With `columns`, batches have these columns of it; digests are computed for those that depend on them.
-    `fields` name some of `schema.FIELDS` as the file's JSON lines or table do.
+    `fields` name some of `schema.FIELDS` as the file's JSON lines or table do. `shapes` counts what their records have.
 
     The stream begins at byte `start` of the file, 0 unless it is a piece (see `cuts`).
 
@@ -85,8 +87,16 @@ def read_records(
     stored.base = start
     is_checked = not CONTENT.issuperset(columns)
     rows = _rows(stored, name, json_lines.names_of(fields), is_checked=is_checked)
+    rows = rows if shapes is None else _counting(rows, shapes)
     for batch in batches_of(joined(rows, name, is_checked=is_checked), name, snapshot, batch_bytes):
         yield batch.select(list(columns))
+
+
+def _counting(rows: Iterable[Row], shapes: ShapeCounter) -> Iterator[Row]:
+    for row in rows:
+        if row.shape is not None:
+            shapes.add(row.shape)
+        yield row
 
 
 def first_rows(name: str, stream: BinaryIO, fields: Mapping[str, str], most: int) -> Iterator[Row]:

@@ -12,6 +12,7 @@ import orjson
 from pipeline_tasks.landing.archives.record import Row, sha1
 from pipeline_tasks.landing.dates import iso_date
 from pipeline_tasks.landing.decompression import Reader
+from pipeline_tasks.profiles.field_types import shape_at
 from pipeline_tasks.schema import FIELDS
 
 LINE_CAP = 32 << 20
@@ -221,7 +222,7 @@ def object_row(
     fields: dict[str, Any], offset: int, length: int, file: str, kind: str, replaced: int = 0, names: Names = FIELDS
 ) -> Row:
     """Map an object's fields to columns; fields without a column become metadata."""
-    rest = dict(fields)
+    rest, shape = dict(fields), shape_at(offset, fields, is_row=kind == "row")
     html = _take(fields, rest, names["html"]) if names["html"] else None
     text = _take(fields, rest, names["text"]) if html is None else html
     if not isinstance(text, str):
@@ -229,13 +230,14 @@ def object_row(
         detail = (
             missing(target, _named(fields, names), names) if text is None else f"{target} is a {type(text).__name__}"
         )
-        return Row(offset, length, kind=kind, error="no_text" if text is None else "field_type", error_detail=detail)
+        error = "no_text" if text is None else "field_type"
+        return Row(offset, length, kind=kind, error=error, error_detail=detail, shape=shape)
     others = [names[target] for target in ("url", "id", "date", "source")]
     for looked_for in others:
         for name in looked_for:
             if isinstance(_value(fields, name), _NO_WORDS):
                 detail = f"{name} is a {type(_value(fields, name)).__name__}"[:DETAIL]
-                return Row(offset, length, kind=kind, error="field_type", error_detail=detail)
+                return Row(offset, length, kind=kind, error="field_type", error_detail=detail, shape=shape)
     url, record_id, date, source = (_string(_take(fields, rest, looked_for)) for looked_for in others)
     crawled_at = iso_date(date) if date else None
     if date and not crawled_at:  # it stays to be read by people
@@ -261,6 +263,7 @@ def object_row(
         text=text,
         metadata=metadata,
         source=source,
+        shape=shape,
     )
     return row if html is None else row._replace(text=None, payload=body, content_type=HTML)
 

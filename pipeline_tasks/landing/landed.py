@@ -13,6 +13,11 @@ def missing_of(landed: Manifest) -> tuple[str, ...]:
     return tuple(landed.params.get("missing", ()))
 
 
+def schema_version_of(landed: Manifest) -> int:
+    """Return the version that whoever landed a snapshot says its schema to be of."""
+    return int(landed.params.get("schema_version", 1))
+
+
 def is_sample(landed: Manifest) -> bool:
     """Return whether a trial read a share of the snapshot."""
     return "sample" in landed.params

@@ -41,8 +41,10 @@ from pipeline_tasks.store.protocol import PARALLEL_REQUESTS
 PROMISE = LIST
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`.
 
-It may have `fields`: the names that some of `schema.FIELDS` have in the files. A file that has an `address` and an
-`etag` is not in the folder but there, in the store that its `store` names, below a place that the operator names."""
+It may have `fields`: the names that some of `schema.FIELDS` have in the files; and `schema_version`, a number that is
+raised when the fields of records change, so that they are not compared with those before. A file that has an `address`
+and an `etag` is not in the folder but there, in the store that its `store` names, below a place that the operator
+names."""
 
 PULL = ".pull/"
 """Folder of what a pull of a source has brought so far: it is there until `snapshot.json` is."""
@@ -99,7 +101,8 @@ class Listing:
     `ignored` are files that are promised by no list, or of other kinds; `skipped` are (name, reason) of entries that
     are not read whatever they are called. `promise` is the name of the list that promises the files, "" without one;
     `fields` are the names that it gives to some of `schema.FIELDS`, and `missing` its files that have not landed whole,
-    which a snapshot may be refined without. `elsewhere` are the names of files that are read where the promise says.
+    which a snapshot may be refined without. `elsewhere` are the names of files that are read where the promise says,
+    and `schema_version` is the promise's.
     """
 
     snapshot: str
@@ -110,6 +113,7 @@ class Listing:
     fields: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     elsewhere: frozenset[str] = frozenset()
+    schema_version: int = 1
 
     def read_by(self, fields: Mapping[str, str]) -> dict[str, str]:
         """Return the names of fields by which the files are read: those of a recipe go before the promise's.
@@ -156,7 +160,7 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
     try:
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(promised_file(file) for file in promise["files"])
-        fields = _promised_fields(promise.get("fields", {}))
+        fields, version = _promised_fields(promise.get("fields", {})), _promised_version(promise)
         listed, beside = listed_files(promise), _beside(promise)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = (
@@ -173,7 +177,7 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
     skipped = tuple(entry for entry in _skipped(folder) if entry[0] not in beside)
     named = snapshot or str(promise.get("snapshot") or last)
     there, absent = tuple(file for file in files if file[0] not in missing), tuple(sorted(missing))
-    return Listing(named, there, tuple(ignored), skipped, PROMISE, fields, absent, elsewhere)
+    return Listing(named, there, tuple(ignored), skipped, PROMISE, fields, absent, elsewhere, version)
 
 
 def _beside(promise: Mapping[str, Any]) -> frozenset[str]:
@@ -199,6 +203,14 @@ def _promised_fields(promised: object) -> dict[str, str]:
         message = f"its fields {written!a:.100} are not names for some of {', '.join(FIELDS)}"
         raise ValueError(message)
     return fields
+
+
+def _promised_version(promise: Mapping[str, Any]) -> int:
+    version = promise.get("schema_version", 1)
+    if type(version) is not int or version < 1:
+        message = f"its schema_version {version!a:.100} is no number from 1 on"
+        raise ValueError(message)
+    return version
 
 
 def _listed(folder: Folder, listing: str, snapshot: str, accept: float) -> Listing:
@@ -367,13 +379,14 @@ class Params:
     """Which snapshot landed, which share of its bytes a trial reads, and the names of fields that differ from ours.
 
     `fields` maps some of `schema.FIELDS` to the names that they have in the snapshot's JSON lines and tables. `missing`
-    are the promised files that had not landed whole.
+    are the promised files that had not landed whole. `schema_version` is what the snapshot's promise says of them all.
     """
 
     snapshot: str
     sample: Share = field(default=1.0, metadata={OMITTED: 1.0})
     fields: Mapping[str, FieldName] = field(default_factory=dict, metadata={OMITTED: {}})
     missing: tuple[str, ...] = field(default=(), metadata={OMITTED: ()})
+    schema_version: int = field(default=1, metadata={OMITTED: 1})
 
 
 def run(shards: Shards, _params: Params, _on: Engine) -> Shards:
@@ -437,7 +450,11 @@ def land(
         version=STAGE.version,
         fingerprint="",
         params=json.loads(
-            canonical(Params(listing.snapshot, 1.0 if is_whole else sample, dict(fields), listing.missing))
+            canonical(
+                Params(
+                    listing.snapshot, 1.0 if is_whole else sample, dict(fields), listing.missing, listing.schema_version
+                )
+            )
         ),
         parents=(),
         covers=(),

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.profiles.bins import octave_bins, octave_end
+from pipeline_tasks.profiles.file_types import type_profile
 from pipeline_tasks.profiles.removals import derived, with_sites
 from pipeline_tasks.profiles.signals import signal_profiles
 from pipeline_tasks.profiles.sums import sums
@@ -20,7 +21,7 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
     Packed bytes are not profiled: an intermediate column may have the name of the number that it becomes.
     Names of `removals.DERIVED` and `sums.SUMS` are profiled, too, and of structs each field
-    (`signals.signal_profiles`).
+    (`signals.signal_profiles`). Types of files are counted wherever rows have them (`file_types`).
     """
     names = tuple(columns)
     present = [name for name in names if name in batch.schema.names]
@@ -28,7 +29,7 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     packed += [name for name in present if pa.types.is_struct(batch.schema.field(name).type)]
     measured = {name: batch.column(name) for name in present if name not in packed} | derived(batch, names)
     return {name: _profile_column(column) for name, column in measured.items()} | (
-        sums(with_sites(batch, names), names) | signal_profiles(batch, present)
+        sums(with_sites(batch, names), names) | signal_profiles(batch, present) | type_profile(batch)
     )
 
 

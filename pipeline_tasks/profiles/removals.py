@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.manifest import total
+from pipeline_tasks.profiles.file_types import TYPE
 from pipeline_tasks.profiles.sums import SITE, SITE_COVERAGES, SUMS, columns_summed
 from pipeline_tasks.text.urls.sites import sites
 
@@ -104,9 +105,11 @@ NEEDS = ("source", "url", "snapshot", "id")
 
 
 def columns_profiled(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that a profile of `names` reads."""
+    """Return the columns that a profile of `names` reads: none for no names."""
     named = tuple(names)
-    own = (*(name for name in named if name not in DERIVED and name not in SUMS), *columns_summed(named))
+    if not named:
+        return ()
+    own = (*(name for name in named if name not in DERIVED and name not in SUMS), *columns_summed(named), TYPE)
     own = tuple(dict.fromkeys((*own, *(("language",) if "languages" in named else ()))))
     return (*own, *NEEDS) if any(name in DERIVED for name in named) else own
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline_tasks.manifest import NAMED
 from pipeline_tasks.publish.published import PublishedFile, publish_file
-from pipeline_tasks.report import numbers, records
+from pipeline_tasks.report import by_type, numbers, records
 from pipeline_tasks.report.contents import Contents
 from pipeline_tasks.report.html import Html, page
 from pipeline_tasks.sealed import sha256
@@ -19,6 +19,7 @@ SECTIONS: tuple[Section, ...] = (
     numbers.funnel,
     numbers.gates,
     numbers.reasons,
+    by_type.types,
     numbers.coverage,
     numbers.distributions,
     numbers.before_and_after,

@@ -105,7 +105,7 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
     if _has(text, GPU):
         return MachineFailed(f"a GPU failed ({reason}); the process that used it ends, and the work is tried again")
     if _has(text, _CACHE):
-        place = os.environ.get("NUMBA_CACHE_DIR", "the package's folder")
+        place = os.environ.get("NUMBA_CACHE_DIR", "the user's cache folder")
         return RecipeError(
             f"{place}: numba cannot keep compiled code there ({reason}); set NUMBA_CACHE_DIR to a folder"
         )

@@ -20,6 +20,7 @@ from pipeline_tasks.manifest import (
     shared_prefix,
     stage_prefix,
 )
+from pipeline_tasks.profiles.distributions import profiled_by
 from pipeline_tasks.run.history import Past
 from pipeline_tasks.run.request import RefineRequest, Span
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
@@ -160,7 +161,7 @@ def _io(
     return StageIO(
         root=request.root,
         prefix=stage_prefix(card.name, fingerprint),
-        profiled=card.profiled,
+        profiled=profiled_by(card),
         spread=card.spread,
         batch_rows=request.batch_rows,
         run_bytes=run_bytes(request.resources.memory),

@@ -18,6 +18,7 @@ from pipeline_tasks.errors import (
     SchemaBroken,
 )
 from pipeline_tasks.landing.damaged_files import COLUMNS, damaged_files
+from pipeline_tasks.landing.landed import schema_version_of
 from pipeline_tasks.manifest import (
     Manifest,
     folded,
@@ -29,6 +30,7 @@ from pipeline_tasks.manifest import (
     total,
 )
 from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.field_types import FIELDS, summed
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import joined
@@ -268,7 +270,8 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
         rejected={reason: rows for reason, rows in tallies.items() if not reason.startswith("error:")},
         quarantined={reason: rows for reason, rows in tallies.items() if reason.startswith("error:")},
         metrics=_metrics(kept, tracker, is_whole=planned.request.span is None)
-        | ({"spread": joined(spread_of(finished, kept))} if planned.card.spread else {}),
+        | ({"spread": joined(spread_of(finished, kept))} if planned.card.spread else {})
+        | _fields(planned, tracker),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
         libraries=planned.libraries,
@@ -281,6 +284,12 @@ def _metrics(kept: Shards, tracker: Tracker, *, is_whole: bool) -> dict[str, Any
     rejects = merge(done.rejects_profile for done in tracker.finished)
     metrics = notable({"kept": kept_profile(tracker.io.root, tracker.finished, kept), "rejects": rejects})
     return with_quantiles(metrics) if is_whole else metrics
+
+
+def _fields(planned: Plan, tracker: Tracker) -> dict[str, Any]:
+    """Return what fields landed records have, and the version that their landing says their schema to be of."""
+    version = schema_version_of(planned.parent)
+    return {FIELDS: {**tracker.fields, "version": version}} if tracker.fields else {}
 
 
 def _below(tracker: Tracker, kept: Shards) -> Shards:
@@ -420,11 +429,18 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         bytes_in=sum(part.bytes_in for part in parts),
         rejected=total(part.rejected for part in parts),
         quarantined=total(part.quarantined for part in parts),
-        metrics=with_quantiles({key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")}),
+        metrics=_joined_metrics([part.metrics for part in parts]),
         poison=tuple(identity for part in parts for identity in part.poison),
         writer=max(part.writer for part in parts),
     )
     return identified(sealed) if sealed.poison else sealed
+
+
+def _joined_metrics(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add the metrics of partitions up."""
+    fields = summed(each.get(FIELDS, {}) for each in metrics)
+    joined = with_quantiles({key: merge(each[key] for each in metrics) for key in ("kept", "rejects")})
+    return joined | ({FIELDS: fields} if fields else {})
 
 
 def _joined(histories: Iterable[Mapping[str, Shards]]) -> dict[str, Shards]:

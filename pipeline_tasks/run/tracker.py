@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, TypeVar, cast
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.manifest import total
+from pipeline_tasks.profiles.field_types import FieldCounts, summed
 from pipeline_tasks.run.alignment import aligned
 from pipeline_tasks.run.finished import Collector, Finished
 from pipeline_tasks.run.machine import machine_fault
@@ -82,6 +83,8 @@ class Tracker:
     tally: Counter[str] = field(default_factory=Counter)
     landed_rows: dict[str, int] = field(default_factory=dict)
     """Rows of each landed file, or piece of one, by its identity, however often it was read."""
+    fields: FieldCounts = field(default_factory=dict)
+    """What fields the records of all landed files have."""
     cpu: float = 0.0
     states: StateCost = NO_STATES
     history_reads: Counter[str] = field(default_factory=Counter)
@@ -199,6 +202,8 @@ class Tracker:
         inputs = tasks[rank].inputs
         collector.take(rank, receipt)
         if is_landed(inputs):
+            is_read = inputs[0][0].identity in self.landed_rows
+            self.fields = self.fields if is_read else summed([self.fields, receipt.fields])
             self.landed_rows[inputs[0][0].identity] = receipt.landed_rows
 
     def _log_step(self, tasks: Sequence[Task]) -> None:

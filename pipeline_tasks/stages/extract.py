@@ -180,7 +180,7 @@ class _Texts:
 
     def replace(self, rows: list[int], other: "_Texts", picked: list[int]) -> None:
         """Replace `rows`, which ascend, by the rows `picked` of `other`."""
-        from pipeline_tasks.text.base.buffers import replace_rows
+        from pipeline_tasks.text.base.replacing import replace_rows
 
         if not rows:
             return
@@ -230,7 +230,7 @@ def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) ->
 
 def _mend(best: _Texts) -> None:
     """Leave out what extraction left at the sides of the texts of pages; texts that were ready are as they came."""
-    from pipeline_tasks.text.base.buffers import replace_rows
+    from pipeline_tasks.text.base.replacing import replace_rows
     from pipeline_tasks.text.edits.seams import mend
 
     pages = np.flatnonzero([result.method in METHODS for result in best.results])

@@ -21,6 +21,7 @@ TYPES = {
             read="refinery_files.pdf:read",
             begins=_PDF,
             endings=("pdf",),
+            libraries=("pypdfium2",),
         ),
         FileType(
             name="office",

@@ -399,6 +399,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
             **_known("facts", {name: receipt.facts for name, receipt in receipts.items() if receipt.facts}),
         },
         **_known("fields", dict(source.read_by) if isinstance(source, Mapped) else {}),
+        **_known("schema_version", source.query().get("schema_version", 0)),
         "files": files,
     }
     storage.keep(landing.store, PROMISE, masked(json.dumps(promise, indent=1).encode())[0] + b"\n")

@@ -9,6 +9,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.ledger.lost_log import require_log, require_takedowns
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.upkeep.followers import Follower
@@ -27,7 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Sync, and print what was done."""
-    recipes = [options.recipe] if options.recipe else list(embedding_recipes(options.root))
+    recipes = list(embedding_recipes(options.root))
+    if options.recipe and recipes:
+        if options.recipe not in recipes:
+            named = f"{options.recipe!r}{nearest(options.recipe, recipes)}"
+            message = f"{options.root}: no recipe {named} has vectors here; those that have some: {', '.join(recipes)}"
+            raise RecipeError(message)
+        recipes = [options.recipe]
     if not recipes:
         message = f"{options.root}: no published version has vectors; refine by a recipe with the stage `embed`"
         raise RecipeError(message)

@@ -156,12 +156,6 @@ def test_every_loop_was_compiled_in_the_image(running: Running, service: str) ->
     assert running.services.run(service, "find", "/scratch/numba", "-name", ".part-*") == ""
 
 
-def test_an_image_from_a_registry_has_its_loops(running: Running) -> None:
-    """Layers have times in whole seconds, and numba compares those of the files with the times that it compiled at."""
-    times = running.services.times("airflow-scheduler", "*.py", "/opt/refinery/pipeline_tasks")
-    assert {time.partition(".")[2].strip("0") for time in times.values()} == {""}
-
-
 def test_two_days_through_the_scheduler_are_what_one_process_refines(running: Running, stack: Stack) -> None:
     before = {service: loops(running.services, service, *KEPT) for service in LOOPERS}
     for day in DAYS:

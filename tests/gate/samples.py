@@ -10,14 +10,15 @@ import pyarrow as pa
 from refinery_models.scorers.check import SUITE
 
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
+from pipeline_tasks.gate.suites import EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.distributions import DISTRIBUTIONS
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
-from pipeline_tasks.recipe import PUBLISH, VERDICT
+from pipeline_tasks.recipe import EVERY, PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stages import NAMES
 from tests.refining import commit_manifest, made_up_shard
@@ -225,6 +226,21 @@ def bad_every(good: Manifest) -> Bad:
     yield replace(good, quarantined=lost, rows_in=24_000, quarantine=(made_up_shard("q", 4000, 9),)), None
     yield kept(good, 0.0), None
     yield kept(good, 0.5), good
+    for column in DISTRIBUTIONS:
+        yield losing_a_kind(good, column)
+
+
+KINDS: dict[str, tuple[Any, Any]] = {"chars": (100, 5_000), "language": ("en", "de"), "source": ("crawl", "feed")}
+"""Two values of each column whose distribution is compared."""
+
+
+def losing_a_kind(good: Manifest, column: str) -> tuple[Manifest, Manifest]:
+    """Return manifests of a stage that keeps a tenth of one half of its rows, and of one before that kept all."""
+    stays, goes = KINDS[column]
+    before = profiled(good, **{column: [stays, goes] * 8_000})
+    now = profiled(good, **{column: [stays] * 8_000 + [goes] * 800})
+    lost = now.metrics["rejects"] | numbers(**{column: [goes] * 7_200})
+    return replace(now, metrics={**now.metrics, "rejects": lost}), before
 
 
 def bad_ingest(good: Manifest) -> Bad:
@@ -352,6 +368,7 @@ def bad_toxicity(good: Manifest) -> Bad:
     rude = profiled(kept(good, 0.4), toxic_hits=[9] * 9, toxicity_identity_hate=[2.0] * 9, toxicity_adult=[4.0] * 9)
     yield rude, None
     yield losing_german(good), None
+    yield losing_a_kind(good, "language")
 
 
 def losing_german(good: Manifest) -> Manifest:
@@ -365,10 +382,12 @@ def bad_pii(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.5), pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
     yield profiled(good, language=["fr"] * 1000), good
     yield profiled(good, missed_canaries=["card,iban"] * 4), None
+    yield losing_a_kind(good, "language")
 
 
 def bad_benchmarks(good: Manifest) -> Bad:
     yield kept(good, 0.5), None
+    yield losing_a_kind(good, "language")
 
 
 def bad_types(good: Manifest) -> Bad:
@@ -419,6 +438,7 @@ def bad_takedown(good: Manifest) -> Bad:
     yield kept(good, 0.0, "takedown:taken_down"), None
     yield kept(good, 0.03), None
     yield profiled(good, n_tokens=[1] * 120), good
+    yield losing_a_kind(good, "language")
 
 
 def bad_pack(good: Manifest) -> Bad:

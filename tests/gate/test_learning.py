@@ -19,7 +19,7 @@ from pipeline_tasks.gate.facts.amounts import amounts_of, earlier_amounts
 from pipeline_tasks.gate.facts.sites import measure_coverages, measure_sites
 from pipeline_tasks.gate.facts.subject import Subject
 from pipeline_tasks.gate.learning import learn
-from pipeline_tasks.gate.suites import ENOUGH, EVERY, Expectation, load_suite
+from pipeline_tasks.gate.suites import ENOUGH, Expectation, load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest
@@ -27,6 +27,7 @@ from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.recipe import EVERY
 from tests.chain import reply
 from tests.examples import few_examples
 from tests.gate.drifts import (

@@ -29,8 +29,9 @@ from pipeline_tasks.gate.estimates import (
     total,
 )
 from pipeline_tasks.gate.facts.comparison import psi
-from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS, apply_bounds
+from pipeline_tasks.gate.suites import EXPECTATIONS, apply_bounds
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.recipe import EVERY
 
 SHARES = [step / 40 for step in range(1, 40)]
 

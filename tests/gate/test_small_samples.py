@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline_tasks.gate.facts.comparison import psi
-from pipeline_tasks.gate.suites import EVERY
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import EVERY
 from tests.gate.samples import SUITES, healthy, judged, kept, merged_into_one, profiled
 from tests.refining import made_up_shard
 

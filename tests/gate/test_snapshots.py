@@ -16,7 +16,7 @@ from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.work.publication import publish_snapshot
-from tests.gate.samples import healthy, judged, kept, stored
+from tests.gate.samples import KINDS, healthy, judged, kept, profiled, stored
 from tests.refining import made_up_shard
 
 
@@ -93,6 +93,29 @@ def test_more_copies_than_usual_are_no_loss_and_are_said(tmp_path: Path) -> None
     assert {failure.column for failure in verdict.failures} == {"record_retention"}
 
 
+def spoken(*manifests: Manifest, **values: list[Any]) -> tuple[Manifest, ...]:
+    """Return the manifests of a day, of which the last has these values of columns."""
+    *before, last = manifests
+    return *before, profiled(last, **values)
+
+
+@pytest.mark.parametrize(("column", "outcome"), [("language", "refuse"), ("chars", "warn"), ("source", "warn")])
+def test_what_would_be_published_is_compared_with_the_previous_snapshot(
+    column: str, outcome: str, tmp_path: Path
+) -> None:
+    """No stage has lost anything more than before: another crawl landed."""
+    stays, goes = KINDS[column]
+    usual = committed(tmp_path, *spoken(*day(short=1_000, words=1_000), **{column: [stays, goes] * 6_000}))
+    moved = spoken(*day(short=1_000, words=1_000), **{column: [stays] * 10_800 + [goes] * 1_200})
+    verdict = snapshot(tmp_path, *moved, trailing=[usual])
+    assert (verdict.outcome, {failure.column for failure in verdict.failures}) == (outcome, {f"{column}_psi"})
+    same = spoken(*day(short=1_000, words=1_000), **{column: [stays, goes] * 6_000})
+    assert snapshot(tmp_path, *same, trailing=[usual]).outcome == "pass"
+    few = spoken(*day(short=3_500, words=100), **{column: [stays] * 10_800 + [goes] * 1_200})
+    skipped = snapshot(tmp_path, *few, trailing=[usual]).skipped
+    assert f"{column}_psi: needs compared_documents >= 1000" in skipped
+
+
 def test_two_snapshots_are_too_few_to_learn_from(tmp_path: Path) -> None:
     usual = [committed(tmp_path, *day(short=1_000, words=1_000))] * 2
     verdict = snapshot(tmp_path, *day(short=2_000, words=1_000), trailing=usual)
@@ -149,7 +172,8 @@ def test_nothing_new_is_published_by_a_person_alone(tmp_path: Path) -> None:
     unchanged = stage("ingest", 40, unchanged=40)
     refused = snapshot(tmp_path, unchanged)
     assert refused.outcome == "refuse"
-    without = {skipped for skipped in refused.skipped if not skipped.startswith("trailing")}
+    compared = ("trailing", *(f"{column}_psi: no previous snapshot" for column in KINDS))
+    without = {skipped for skipped in refused.skipped if not skipped.startswith(compared)}
     assert without == {f"{fact}: nothing to compute it from" for fact in ("retention", "text_retention")}
     allowed = snapshot(tmp_path, unchanged, override="an empty day, for the calendar")
     assert (allowed.outcome, allowed.override) == ("warn", "an empty day, for the calendar")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from refinery_study.plan.token_target import published_tokens
 from refinery_study.plan.version_costs import version_basis, version_cost
 
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.ledger import Ledger
@@ -119,9 +121,9 @@ def root(small_root: SmallRoot, tmp_path: Path) -> str:
     return str(copy)
 
 
-def plan_facts(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+def plan_facts(capsys: pytest.CaptureFixture[str], *words: str, of: Sequence[str] = WORDS) -> Any:
     capsys.readouterr()
-    assert main(["plan", *WORDS, "--json", *words]) == 0
+    assert main(["plan", *of, "--json", *words]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -231,6 +233,23 @@ def test_a_plan_from_the_input_is_that_of_the_tokens_that_it_has(root: str, caps
     out = capsys.readouterr().out
     assert out.startswith("3 TB of files as they land, refined in 14 days\n\nmeasured")
     assert [line.split()[0] for line in out.splitlines() if "as stored" in line] == ["tokens", "tokens"]
+
+
+def test_a_root_that_is_named_is_planned_from_by_its_newest_version(
+    root: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    newest = str(version_log.current(root, RECIPE).number)
+    size = ["--input", "3TB"]
+    for words in (size, WORDS):
+        assert plan_facts(capsys, root, of=words) == plan_facts(capsys, "--from", newest, root, of=words)
+        assert plan_facts(capsys, root, of=words)["plans"] != plan_facts(capsys, of=words)["plans"]
+    monkeypatch.setenv("REFINERY_ROOT", root)
+    assert plan_facts(capsys, of=size)["forecast"] is None, "the usual root is not named"
+    assert plan_facts(capsys, "--recipe", RECIPE, of=size)["forecast"]["version"] == int(newest)
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "empty", tmp_path / "nowhere"):
+        assert main(["plan", "--input", "3TB", str(nothing)]) == RecipeError.exit_code
+        assert str(nothing) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.why import Params, answer, records
 from pipeline_tasks.inspect.why.said import next_steps
-from pipeline_tasks.inspect.why.sought import sought
+from pipeline_tasks.inspect.why.sought import BEGINS, sought
 from pipeline_tasks.inspect.why.story import Story
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -76,6 +76,30 @@ def test_an_id_its_first_digits_and_words_lead_to_the_same_record(small_root: Sm
     for asked in (row["id"], row["id"][:10], f'"{" ".join(row["text"].split()[:6])}"'):
         found = [each for each in facts(small_root.root, asked)["records"] if each["snapshot"] == DAYS[1]]
         assert [(each["id"], each["outcome"], each["url"]) for each in found] == [(row["id"], "kept", row["url"])]
+
+
+def test_six_digits_are_the_beginning_of_an_id_and_a_word_is_a_word(small_root: SmallRoot) -> None:
+    ids = {row["id"] for day in DAYS[:2] for row in rows(small_root.root, day)}
+    name = next(each for each in sorted(ids) if re.search("[0-9]", each[:6]) and not each[:6].isdigit())
+    for asked in (name[:6], name[:7].upper()):
+        assert {each["id"] for each in facts(small_root.root, asked)["records"]} == {name}
+    assert [sought(asked).kind for asked in ("facade", "decade", "1a2b3", "abcdef12")] == [*["text"] * 3, "document"]
+
+
+def test_digits_that_no_id_or_several_begin_with_have_a_way_out(small_root: SmallRoot) -> None:
+    free = next(name for at in range(100) if not facts(small_root.root, name := f"{at:02d}{at:02d}fa0")["records"])
+    assert f"Nothing that landed has {BEGINS}" in str(answer(Params(small_root.root, free)))
+    [*_, quoted] = [step for step in facts(small_root.root, free)["next"] if "why" in step]
+    assert shlex.split(quoted.split("`")[1])[2] == f'"{free}"'
+    assert any("6 digits or more" in step for step in facts(small_root.root, "1a2b")["next"])
+    of = next(each for each in records.snapshots_of(small_root.root) if each.name == DAYS[1])
+    both = [
+        records.Record(of, "extract", "kept", f"1a2b3c{end * 26}", "https://example.org/x", "", "a", 0) for end in "01"
+    ]
+    told = Story(
+        sought("1a2b3c"), [of], both, ["published"] * 2, [], [], [], [], [], records.Reading(), kept_only=False
+    )
+    assert "2 ids begin with 1a2b3c: name more digits" in next(iter(next_steps(told, small_root.root)))
 
 
 def test_a_rejected_page_is_told_with_value_and_bound(small_root: SmallRoot) -> None:

@@ -44,10 +44,10 @@ def cut(texts: list[str], count: int, chance: random.Random) -> list[pa.Table]:
 
 def sizes(run: Run, chosen: set[str]) -> dict[str, int]:
     root = str(run.root)
-    moves = pa.Table.from_batches([batch for manifest in run.manifests for batch in superseded_by(root, [manifest])])
+    moves = (batch for manifest in run.manifests for batch in superseded_by(root, [manifest]))
     selected = [day for day in range(len(run.near)) if f"d{day + 1}" in chosen]
     exact = [read_manifest(root, run.exact[day]) for day in selected]
-    rows = sizes_of(root, exact, run.manifests, moves, chosen).to_pylist()
+    rows = sizes_of(root, exact, run.manifests, moves, pa.array(chosen, pa.string())).to_pylist()
     return {row["id"]: row["cluster_size"] for row in rows}
 
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stages.decontaminate import MOST_LINE, Params, bounds_of, inspect, read_reference, screen
-from pipeline_tasks.text.base import hashing
-from pipeline_tasks.text.near import evaluation_index, shingles, sketches
+from pipeline_tasks.text.near import evaluation_index, ngrams, shingles, sketches
 from pipeline_tasks.text.near.matches import Bounds, find
 from tests import refining
 from tests.documents import documents
@@ -372,7 +371,7 @@ def test_long_texts_are_sketched_as_short_ones_are() -> None:
     (whole,) = sketches.sample(pa.array([text], pa.large_string()), 5, 4).to_pylist()
     hashes = np.array([word_hash for word_hash, _ in shingles.words(text)], np.uint64)
     grams = np.zeros_like(hashes)
-    count = hashing.ngram_hashes(hashes, len(hashes), 5, grams)
+    count = ngrams.ngram_hashes(hashes, len(hashes), 5, grams)
     assert len(text.encode()) > 2.5 * sketches.PIECE
     assert whole == sketches.prints_of(grams[:count:4]).tolist()
 

@@ -1,7 +1,8 @@
 """`refinery setup compile` compiles the loops over text for this machine's processor, so that no task has to.
 
-What is compiled is kept below NUMBA_CACHE_DIR (`.refinery/numba`), for this version of Refinery and this kind of
-processor. It runs where tasks will run. `refinery run`, `build`, `demo` and `up` do it themselves if nobody did.
+What is compiled is kept below NUMBA_CACHE_DIR (`.refinery/numba`), for the contents of the files that each loop is made
+of and this kind of processor. It runs where tasks will run. `refinery run`, `build`, `demo` and `up` do it themselves
+if nobody did.
 """
 
 import argparse

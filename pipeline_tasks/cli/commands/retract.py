@@ -16,6 +16,7 @@ from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, s
 from pipeline_tasks.landing import listing
 from pipeline_tasks.landing.landed import text_field_of
 from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, stages_that
 from pipeline_tasks.publish.takedowns import taken_down_of
@@ -158,7 +159,8 @@ def later(root: str, recipe: str, snapshot: str, *, undo: bool = False) -> list[
     if snapshot not in published:
         recipes = f"published here: {', '.join(version_log.recipes(root)) or 'nothing'}"
         known = f"it has {', '.join(sorted(published))}" if published else recipes
-        message = f"{root}: recipe {recipe} has published no snapshot {snapshot!r}; {known}"
+        meant = nearest(snapshot, published) if published else nearest(recipe, version_log.recipes(root))
+        message = f"{root}: recipe {recipe} has published no snapshot {snapshot!r}{meant}; {known}"
         raise RecipeError(message)
     live.pop(snapshot, None)
     if undo:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline_tasks import schema
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.reference.markdown import default, docstring, first_sentence, generated_note, names, table
+from pipeline_tasks.profiles.distributions import profiled_by
 from pipeline_tasks.stage import FilePath, Stage
 from pipeline_tasks.stages import NAMES
 
@@ -58,7 +59,7 @@ def _section(card: Stage[Any]) -> Iterator[str]:
     yield f"- writes: {_columns(card.writes)}"
     if card.writes_for:
         yield f"- writes for its default params: {names(card.writes_for(card.params()).names)}"
-    yield f"- column profiles: {names(card.profiled)}"
+    yield f"- column profiles: {names(profiled_by(card))}"
     if card.spread:
         yield f"- counted by shard and place: {names(card.spread)}"
     yield f"- reasons: {names(card.reasons)}\n"

@@ -244,7 +244,7 @@ def _count_stop_words(
     lists: tuple[tuple[str, ...], ...],
 ) -> Floats:
     """Return per text how many words of its list it has, counted as `counting` says."""
-    from pipeline_tasks.text.base.buffers import replace_invalid_utf8
+    from pipeline_tasks.text.base.replacing import replace_invalid_utf8
     from pipeline_tasks.text.signals import stop_words
     from pipeline_tasks.text.words.cutting import SPLIT
 

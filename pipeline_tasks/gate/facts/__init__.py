@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts.columns import COLUMNS, LANGUAGES, NAMES, RIGHTS, SCORES, TRUNCATED
 from pipeline_tasks.gate.facts.comparison import PARENT, PREVIOUS
+from pipeline_tasks.gate.facts.drift import OWN
+from pipeline_tasks.gate.facts.fields import FIELDS
 from pipeline_tasks.gate.facts.identity import IDENTITY
 from pipeline_tasks.gate.facts.personal import PERSONAL
 from pipeline_tasks.gate.facts.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
@@ -12,6 +14,7 @@ from pipeline_tasks.gate.facts.rows import REASONS, ROWS, SCHEMA
 from pipeline_tasks.gate.facts.scorers import SCORERS
 from pipeline_tasks.gate.facts.signals import SIGNALS
 from pipeline_tasks.gate.facts.sites import COVERAGES, SITES
+from pipeline_tasks.gate.facts.spent import SPENT
 from pipeline_tasks.gate.facts.spread import SPREAD
 from pipeline_tasks.gate.facts.subject import Family, Subject
 from pipeline_tasks.gate.facts.tokens import TOKENS
@@ -21,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     ROWS,
     REASONS,
     SCHEMA,
+    FIELDS,
     COLUMNS,
     LANGUAGES,
     NAMES,
@@ -39,8 +43,10 @@ FAMILIES: tuple[Family, ...] = (
     IDENTITY,
     TOKENS,
     SPREAD,
+    SPENT,
     PARENT,
     PREVIOUS,
+    OWN,
 )
 """A new fact is computed in its family's function and has its meaning there; a new family is also a line here."""
 

@@ -1,6 +1,6 @@
 """Computes facts that compare a manifest with its parent, and with the same stage of the previous snapshot."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import log
 from typing import Any
 
@@ -98,13 +98,13 @@ def compare_with_previous(subject: Subject) -> Facts:
             if name not in MOMENTS and name not in SITE_COVERAGES and not name.startswith(PREFIX)
         },
         **{f"{name}_ks": ks(column, old.get(name, EMPTY)) for name, column in numeric_columns(subject)},
-        "reasons_psi": _psi(_outcomes(manifest), _outcomes(previous))
-        if previous and _alike(manifest, previous)
+        "reasons_psi": stability(_outcomes(manifest), _outcomes(previous))
+        if previous and alike(manifest, previous)
         else None,
     }
 
 
-def _alike(manifest: Manifest, previous: Manifest) -> bool:
+def alike(manifest: Manifest, previous: Manifest) -> bool:
     """Return whether both snapshots were compared with earlier ones, or none of them was.
 
     The second snapshot of a dataset is the first that can repeat an earlier one: those reasons are new to every second
@@ -155,14 +155,19 @@ PREVIOUS = Family(
 def psi(now: Mapping[str, Any], before: Mapping[str, Any]) -> Estimate | None:
     """Return the population stability index of two profiles: sum of (p - q) ln(p / q) over names or tenths of `before`.
 
-    Half a row is added to every bin, so that an empty bin does not make it infinite. It is less what chance gives.
+    It is less what chance gives.
     """
     if not now["count"] or not before["count"]:
         return None
-    if now["kind"] == "name":
-        return _psi(now["bins"], before["bins"])
-    edges = np.unique([_edge(before, at) for at in TENTHS])
-    return _psi(_into(edges, now), _into(edges, before))
+    return stability(*binned((now, before), before))
+
+
+def binned(columns: Iterable[Mapping[str, Any]], by: Mapping[str, Any]) -> list[Mapping[str, int]]:
+    """Return the counts of profiles of one column by name, or of numbers by the tenths of the profile `by`."""
+    if by["kind"] == "name":
+        return [column["bins"] for column in columns]
+    edges = np.unique([_edge(by, at) for at in TENTHS])
+    return [_into(edges, column) for column in columns]
 
 
 def _edge(column: Mapping[str, Any], at: float) -> int:
@@ -193,7 +198,11 @@ def ks(now: Mapping[str, Any], before: Mapping[str, Any]) -> Estimate | None:
     return difference(float(np.abs(below[0] - below[1]).max()), rows)
 
 
-def _psi(now: Tally, before: Tally) -> Estimate | None:
+def stability(now: Tally, before: Tally) -> Estimate | None:
+    """Return the population stability index of two counts by name, less what chance gives; None where one has no rows.
+
+    Half a row is added to every name, so that an empty one does not make it infinite.
+    """
     names = sorted({*now, *before})
     rows = sum(now.values()), sum(before.values())
     if not all(rows):

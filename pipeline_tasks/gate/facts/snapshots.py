@@ -1,14 +1,16 @@
 """Computes facts of a whole snapshot, from what landed to what is published, for the gate before it is published."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.cards import has_sequences, is_stage, makes_documents, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
+from pipeline_tasks.gate.facts.drift import snapshot_drift
 from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.distributions import DISTRIBUTIONS
 from pipeline_tasks.store.reading import published_documents, read_in_order
 
 NO_LOSS = ("copies", "surplus")
@@ -25,6 +27,12 @@ SNAPSHOT_FACTS: Mapping[str, str] = {
     "retention": "share of the new pages that would be published or are copies",
     "text_retention": "share of the texts that would be published or are copies",
     "record_retention": "share of the landed records that would be published",
+    "compared_documents": "documents of the smaller of this and the previous snapshot",
+    **{
+        f"{name}_psi": f"population stability index of the `{name}` of what would be published against the previous "
+        "snapshot, less what chance gives; none where a stage of just one of both was compared with earlier ones"
+        for name in DISTRIBUTIONS
+    },
 }
 
 
@@ -80,9 +88,10 @@ def _counts(manifests: Iterable[Manifest]) -> _Counts:
     )
 
 
-def compute_snapshot_facts(manifests: Iterable[Manifest]) -> Facts:
-    """Return the facts of a snapshot's manifests, in the order of stages."""
+def compute_snapshot_facts(manifests: Sequence[Manifest], previous: Sequence[Manifest] | None = None) -> Facts:
+    """Return the facts of a snapshot's manifests in the order of stages, compared with those of the previous one."""
     rows = _counts(manifests)
+    compared = min(rows.documents, _counts(previous).documents) if previous else None
     return {
         "records": exact(rows.records),
         "new_pages": exact(rows.new_pages),
@@ -92,6 +101,8 @@ def compute_snapshot_facts(manifests: Iterable[Manifest]) -> Facts:
         "retention": share(rows.left, rows.new_pages),
         "text_retention": None if rows.texts is None else share(rows.left, rows.texts),
         "record_retention": share(rows.documents, rows.records),
+        "compared_documents": exact(compared),
+        **snapshot_drift(manifests, previous),
     }
 
 

@@ -1,7 +1,7 @@
 """Declares the subject that facts are computed from, and the family of facts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,15 @@ EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "bins": {}}
 class Subject:
     """A committed manifest, and the same stage's manifests of earlier snapshots.
 
-    `previous` is that of the last published snapshot; `trailing` are those of the last ones, in order.
+    `previous` is that of the last published snapshot; `trailing` are those of the last ones, in order. `spent` has what
+    was spent on the snapshot so far, by the names of these facts.
     """
 
     root: str
     manifest: Manifest
     previous: Manifest | None = None
     trailing: tuple[Manifest, ...] = ()
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def card(self) -> Stage[Any]:

@@ -161,7 +161,7 @@ def document(root: str, version: Version, wanted: str, most_bytes: int = 0, file
     try:
         [(_, name)] = valid_entries([(DOC, wanted)])
     except RecipeError as error:
-        message = f"{error}; `refinery why` takes the address of a page, or words of it, and finds the document"
+        message = f"{error}; `refinery why` takes the address of a page, words of it, or the first digits of its id"
         raise RecipeError(message) from error
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset, whose documents are decided on in their own snapshots"

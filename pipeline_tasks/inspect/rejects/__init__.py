@@ -23,6 +23,7 @@ from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
@@ -83,7 +84,8 @@ def stage_manifest(root: str, of: Version | UnpublishedRun, stage: str) -> Manif
     """Return the manifest of a stage of a version or a run; RecipeError if it has none."""
     path = of.manifests.get(stage)
     if path is None:
-        message = f"{root}: {title_of(of)}, has no stage {stage!r}; it has {', '.join(of.manifests) or 'none'}"
+        meant = nearest(stage, of.manifests)
+        message = f"{root}: {title_of(of)}, has no stage {stage!r}{meant}; it has {', '.join(of.manifests) or 'none'}"
         raise RecipeError(message if isinstance(of, Version) else f"{message}: {of.account}")
     return read_manifest(root, path)
 

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import bounded
 from pipeline_tasks.gate.suites import SOURCES, Bounds
-from pipeline_tasks.gate.verdicts import Question, Verdict
+from pipeline_tasks.gate.verdicts import Verdict, asked_of
 from pipeline_tasks.plots.room import BoundedFact
 from pipeline_tasks.recipe import load_recipe
 
@@ -33,9 +33,7 @@ def _facts(verdict: Verdict, bounds: Bounds) -> Iterator[BoundedFact]:
     yield from named
     broken = {(fact.fact, fact.severity) for fact in named}
     yield from _learned(verdict, broken)
-    earlier = (verdict.previous, dict(bounds), verdict.override, verdict.trailing)
-    question = Question(verdict.stage, verdict.manifest, *earlier)
-    if verdict.path.split("/")[-2] != question.digest():
+    if verdict.path.split("/")[-2] != asked_of(verdict, bounds).digest():
         return
     skipped = " ".join(reason for reason in verdict.skipped if not reason.startswith(SOURCES))
     for expectation in bounded(verdict.stage, bounds, dict.fromkeys(verdict.facts)):

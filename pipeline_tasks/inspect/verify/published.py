@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -30,6 +30,7 @@ from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
 from pipeline_tasks.publish.version_facts import is_partial, prefix_of, saved_history, sizes_of
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import sha256
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased_by_path
@@ -126,7 +127,8 @@ def _check_version(
     if COMPOSE in by_stage:
         with findings.guarded(f"{root}/{version.prefix}", version.way_out):
             tokenizer = _tokenizer(root, by_stage, findings)
-            return _build(root, version, by_stage, tokenizer) if tokenizer else None
+            build = _build(root, version, by_stage, tokenizer) if tokenizer else None
+            return build if build and not _damaged(root, files_of(build.dataset["shards"]), findings) else None
     return None
 
 
@@ -206,13 +208,14 @@ def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) 
 
 
 def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings) -> bool:
-    """Return whether a published file, or a shard that it was written from, has a problem of its own."""
+    """Return whether a file that a version's entry names, or a shard that it was written from, has a problem."""
     ordered = [*in_order(by_stage)]
     stages = [*filter(tokenizes, ordered), *ordered[len(choosing_stages(ordered)) :]]
-    shards = [shard.path for stage in stages for shard in by_stage[stage].stored]
-    return any(
-        findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in _files(root, version)), *shards]
-    )
+    return _damaged(root, [*version.files, *(shard for stage in stages for shard in by_stage[stage].stored)], findings)
+
+
+def _damaged(root: str, objects: Iterable[PublishedFile | Shard], findings: Findings) -> bool:
+    return any(findings.is_damaged(f"{root}/{each.path}") for each in objects)
 
 
 def _compare(root: str, version: Version, digests: Mapping[str, str], findings: Findings) -> None:

@@ -14,7 +14,9 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_sound
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
+from pipeline_tasks.profiles import file_types
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.distributions import profiled_by
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -90,7 +92,8 @@ def _measured_part(root: str, part: Part) -> dict[str, Any]:
             if part.name in REJECTED:
                 for batch in read_shards(root, [shard], ["reason"]):
                     reasons.update(batch.column("reason").to_pylist())
-            profiled = [name for name, _ in columns if name in (part.profiled or ()) and not shard.index_digest]
+            named = (*part.profiled, *file_types.NEEDS) if part.profiled else ()
+            profiled = [name for name, _ in columns if name in named and not shard.index_digest]
             batches = read_shards(root, (shard,), profiled) if profiled else iter(())
             profiles = merge(profile(batch, profiled) for batch in batches if batch.num_rows)
             measured.update(rows=rows, columns=columns, below=below, reasons=reasons, profile=profiles)
@@ -158,7 +161,7 @@ def _check_below(
 def _parts(read: Committed, *, profiled: bool) -> Iterator[Part]:
     """Yield the shards of a manifest with their columns (none: they are not stated)."""
     manifest, card = read.manifest, stage_card(read.manifest.stage)
-    columns = tuple(card.profiled) if profiled else ()
+    columns = profiled_by(card) if profiled else ()
     yield from (Part(read.path, "shards", manifest.schema, shard, columns) for shard in manifest.shards)
     for section, shards in manifest.history.items():
         schema = schema_pairs(card.history[section].schema) if section in card.history else ()

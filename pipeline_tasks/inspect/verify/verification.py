@@ -33,6 +33,7 @@ from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
 from pipeline_tasks.ledger.lost_log import recorded_datasets
 from pipeline_tasks.libraries import release
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, is_trial, untried
@@ -198,7 +199,18 @@ def _nothing(root: str, scope: Scope) -> str:
     negation = "has been published" if subject == "nothing" else "has not been published"
     if stopped := stopped_runs(root, scope.recipe, scope.snapshot):
         return f"{root}: {subject} {negation} there, so that there is nothing to verify: {stopped}"
-    return f"{root}: {subject} {negation} there; name the root that `refinery run` wrote to"
+    return f"{root}: {subject} {negation} there{_meant(root, scope)}; name the root that `refinery run` wrote to"
+
+
+def _meant(root: str, scope: Scope) -> str:
+    """Return which recipe or snapshot of the root is most like the one that is named, "" for none."""
+    recipes = version_log.recipes(root)
+    if not scope.snapshot:
+        return nearest(scope.recipe, recipes)
+    own = [scope.recipe] if scope.recipe in recipes else recipes
+    return nearest(
+        scope.snapshot, {version.snapshot for recipe in own for version in version_log.versions(root, recipe)}
+    )
 
 
 def current(versions: Sequence[Version]) -> list[Version]:

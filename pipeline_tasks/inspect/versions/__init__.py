@@ -11,6 +11,7 @@ from pipeline_tasks.ask.question import Question
 from pipeline_tasks.constraints import OptionalWord
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.report.summary import read_summary
@@ -81,7 +82,7 @@ def _nothing(root: str, recipe: str) -> str:
     """Return the message for a root, or a recipe, without a version: where its runs stopped, or what is published."""
     others = version_log.recipes(root)
     subject = f"{root}: recipe {recipe} has not been published" if recipe else f"{root} has no published version"
-    published = f" (published: {', '.join(others)})" if others else ""
+    published = f"{nearest(recipe, others)} (published: {', '.join(others)})" if others else ""
     stopped = stopped_runs(root, recipe)
     return f"{subject}{published}; {stopped or 'publish one with `refinery run ROOT --input ...`'}"
 

@@ -9,6 +9,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.facets import NO_COPIES
 from pipeline_tasks.inspect.document import KEPT
 from pipeline_tasks.inspect.why.records import PUBLISHED, RETRACTED, Record, Snapshot
+from pipeline_tasks.inspect.why.sought import LEAST, WHOLE
 from pipeline_tasks.inspect.why.standing import GONE, IN, SUPERSEDED, TAKEN_DOWN, TRIAL, Replaced, Taken
 from pipeline_tasks.inspect.why.story import Story, listed, named
 from pipeline_tasks.run.sizes import in_bytes
@@ -133,6 +134,8 @@ def next_steps(story: Story, root: str) -> Iterator[str]:
             yield f"`refinery takedown {asked} --reason WHY` takes it back; it holds from the next run on."
         return
     if story.records:
+        if story.wanted.is_beginning and (count := len(named(story.records))) > 1:
+            yield f"{count:,} ids begin with {story.wanted.value}: name more digits to ask for one of them."
         yield from _with_record(story, story.records[0], root)
     else:
         yield from _not_found(story, root)
@@ -172,6 +175,11 @@ def _other_bounds(first: Record, asked: str) -> Iterator[str]:
 def _not_found(story: Story, root: str) -> Iterator[str]:
     if story.nearest:
         yield "Ask for one of the addresses above, if it is the page that you mean."
+    if story.wanted.may_be_id:
+        yield f"If it is the beginning of an id, name {LEAST} digits or more of its {WHOLE}."
+    if story.wanted.is_beginning:
+        asked = shlex.quote(f'"{story.wanted.value}"')
+        yield f"If it is a word of a text, `refinery why {asked} {root}` looks for it there."
     if story.wanted.kind == "text":
         yield "Ask for fewer words, or for the address: a stage may have cut or changed the words."
     elif not (story.kept_only or story.reading.unread or story.unknown):

@@ -14,7 +14,13 @@ from pipeline_tasks.text.urls.takedown_entries import with_scheme
 
 pc: Any = pyarrow.compute
 
-_ID = re.compile("[0-9a-f]{8,32}", re.IGNORECASE)
+LEAST = 6
+"""Digits of an id that tell it from others: sixteen million beginnings."""
+
+_ID = re.compile(rf"(?=[a-f]*[0-9])[0-9a-f]{{{LEAST},7}}|[0-9a-f]{{8,32}}", re.IGNORECASE)
+"""An id or its beginning. Of less than 8 digits one is a decimal: `facade` and `decade` are words."""
+
+_MAYBE_ID = re.compile("[0-9a-f]{3,7}", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“„«](.+)[\"'”“»]", re.DOTALL)
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
 _NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -25,6 +31,7 @@ WHOLE = 32
 WWW = "www."
 
 IS = {"address": "this address", "document": "this id", "text": "these words"}
+BEGINS = "an id that begins so"
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,17 @@ class Sought:
     @property
     def words(self) -> str:
         """What it is, in words."""
-        return IS[self.kind]
+        return BEGINS if self.is_beginning else IS[self.kind]
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether it is the first digits of an id."""
+        return self.kind == "document" and not self.is_whole_id
+
+    @property
+    def may_be_id(self) -> bool:
+        """Whether words may be meant as the beginning of an id, which is too short to be one."""
+        return self.kind == "text" and _MAYBE_ID.fullmatch(self.value) is not None
 
     @property
     def column(self) -> str:

@@ -10,6 +10,7 @@ import orjson
 from pipeline_tasks.landing.archives.http_body import Message, read_message, starts_message
 from pipeline_tasks.landing.archives.record_header import Head
 from pipeline_tasks.landing.dates import iso_date
+from pipeline_tasks.profiles.field_types import Shape
 from pipeline_tasks.schema import HTTP_RIGHTS
 
 _SHA1 = re.compile(r"(?i)sha-?1:(?:([A-Z2-7]{32})|([0-9a-f]{40}))\Z")
@@ -45,6 +46,7 @@ class Row(NamedTuple):
     error_detail: str | None = None
     source: str | None = None  # where the record itself names it, instead of the landed file's
     segment: Segment | None = None  # of a record in parts: no column
+    shape: Shape | None = None  # names and types of the fields of a record that is looked at for them: no column
 
 
 class _Block(NamedTuple):

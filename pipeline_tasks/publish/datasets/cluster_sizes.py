@@ -1,7 +1,7 @@
 """Counts how many records of selected snapshots each document stands for: its near duplicates, and equal texts."""
 
 import json
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded
+from pipeline_tasks.stage import Batches
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.text.base.tables import flags
 
 SIZES = pa.schema([pa.field("id", pa.string()), pa.field("cluster_size", pa.int64())])
 """Documents that stand for more than themselves, sorted by id: the records of their cluster, themselves included.
@@ -24,15 +26,25 @@ SIZES = pa.schema([pa.field("id", pa.string()), pa.field("cluster_size", pa.int6
 Documents that no selected snapshot kept may be there, too.
 """
 
-LOST = pa.schema([SUPERSEDED.field(name) for name in ("id", "snapshot", "winner", "winner_snapshot")])
-"""Documents that lost to a near duplicate."""
+NAMED = pa.schema([SUPERSEDED.field(name) for name in ("id", "snapshot", "winner", "winner_snapshot")])
+"""Documents that lost to a near duplicate, as evidence and tables of superseded documents name both."""
+
+LOST = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("is_chosen", pa.bool_()),  # whether the document is of a selected snapshot
+        pa.field("winner", pa.string()),
+        pa.field("winner_is_chosen", pa.bool_()),
+    ]
+)
+"""The same, without the names of snapshots, which took as much memory as the ids."""
 
 WINNER_SNAPSHOT = r'"snapshot":(?P<name>"(?:[^"\\]|\\.)*")'
 """The snapshot of the winner in evidence, as JSON."""
 
 pc: Any = pyarrow.compute
 
-_Nodes = npt.NDArray[np.int64]
+_Nodes = npt.NDArray[np.int32]
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -50,9 +62,8 @@ def sizes_within(root: str, recipe: str, versions: Sequence[Version], until: int
     exact = _manifests(root, versions, lambda stage: copies_of(stage).equal)
     latest = version_log.latest_by_snapshot(root, recipe, until)
     near = _manifests(root, latest, lambda stage: copies_of(stage).over_snapshots)
-    moves = [batch.select(LOST.names) for batch in read_superseded(root, recipe, until)]
-    chosen = {version.snapshot for version in versions}
-    return sizes_of(root, exact, near, pa.Table.from_batches(moves, schema=LOST), chosen)
+    chosen = pa.array([version.snapshot for version in versions], pa.string())
+    return sizes_of(root, exact, near, read_superseded(root, recipe, until), chosen)
 
 
 def _has_clusters(stage: str) -> bool:
@@ -70,68 +81,84 @@ def _manifests(root: str, versions: Sequence[Version], are: Callable[[str], bool
 
 
 def sizes_of(
-    root: str, exact: Sequence[Manifest], near: Sequence[Manifest], moves: pa.Table, chosen: Container[str]
+    root: str, exact: Sequence[Manifest], near: Sequence[Manifest], moves: Batches, chosen: pa.Array
 ) -> pa.Table:
     """Return the cluster sizes over the snapshots `chosen`, by what deduplication rejected.
 
     `exact` are the manifests of `chosen`, `near` those of all snapshots: a line of winners may lead through any.
+    `moves` are the documents that `near` superseded, with the columns of `NAMED`.
     """
+    shown = ("id", "snapshot", "evidence")
+    rejects = (batch for manifest in near for batch in read_shards(root, manifest.rejects, shown))
     equal = [batch["id"] for manifest in exact for batch in read_shards(root, manifest.rejects, ("id",))]
-    lost = [
-        _lost(batch)
-        for manifest in near
-        for batch in read_shards(root, manifest.rejects, ("id", "snapshot", "evidence"))
-    ]
-    return cluster_sizes(pa.chunked_array(equal, pa.string()), pa.Table.from_batches(lost, schema=LOST), moves, chosen)
+    return cluster_sizes(
+        pa.chunked_array(equal, pa.string()), _lost(map(_named, rejects), chosen), _lost(moves, chosen)
+    )
 
 
-def _lost(rejects: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rejects of near duplicates as rows of `LOST`, from their evidence."""
+def _named(rejects: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rejects of near duplicates as rows of `NAMED`, from their evidence."""
     evidence = rejects["evidence"]
     winners = pc.struct_field(pc.extract_regex(evidence, WINNER), ["id"])
     named = pc.struct_field(pc.extract_regex(evidence, WINNER_SNAPSHOT), ["name"]).dictionary_encode()
     snapshots = pa.array([json.loads(name) for name in named.dictionary.to_pylist()], pa.string())
     return pa.RecordBatch.from_arrays(
-        [rejects["id"], rejects["snapshot"], winners, snapshots.take(named.indices)], schema=LOST
+        [rejects["id"], rejects["snapshot"], winners, snapshots.take(named.indices)], schema=NAMED
     )
 
 
-def cluster_sizes(equal: pa.ChunkedArray, lost: pa.Table, moves: pa.Table, chosen: Container[str]) -> pa.Table:
-    """Return `SIZES` of the documents that stay when the snapshots `chosen` are one dataset.
+def _lost(named: Batches, chosen: pa.Array) -> pa.Table:
+    """Return rows with the columns of `NAMED` as rows of `LOST`."""
 
-    `equal` has the id of each record of `chosen` that repeats the text of a document, `lost` the documents of any
+    def flagged(batch: pa.RecordBatch) -> pa.RecordBatch:
+        ids, snapshots, winners, winner_snapshots = (batch[name] for name in NAMED.names)
+        flags = [pc.is_in(names, value_set=chosen) for names in (snapshots, winner_snapshots)]
+        return pa.RecordBatch.from_arrays([ids, flags[0], winners, flags[1]], schema=LOST)
+
+    return pa.Table.from_batches(map(flagged, named), schema=LOST)
+
+
+def cluster_sizes(equal: pa.ChunkedArray, lost: pa.Table, moves: pa.Table) -> pa.Table:
+    """Return `SIZES` of the documents that stay when the chosen snapshots are one dataset.
+
+    `equal` has the id of each record of these that repeats the text of a document, `lost` the documents of any
     snapshot that lost to another, and `moves` the winners that were superseded later, those of newer versions last.
-    Each record is counted for the last document of its line of winners that one of `chosen` kept.
+    Each record is counted for the last document of its line of winners that a chosen snapshot kept.
     """
     columns = [equal, lost["id"], lost["winner"], moves["id"], moves["winner"]]
-    named = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-    encoded = named.combine_chunks().dictionary_encode()
+    (is_lost, is_won), (is_moved, is_mover) = (
+        [flags(table[name]) for name in ("is_chosen", "winner_is_chosen")] for table in (lost, moves)
+    )
     ends = np.cumsum([len(column) for column in columns])
-    repeats, losers, winners, moved, movers = np.split(np.asarray(encoded.indices, np.int64), ends[:-1])
-    count = len(encoded.dictionary)
+    ids = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    del equal, lost, moves, columns  # from here on only each distinct id is a text
+    numbers, distinct = _numbered(ids)
+    del ids
+    repeats, losers, winners, moved, movers = np.split(numbers, ends[:-1])
+    count = len(distinct)
 
-    parent, kept = np.arange(count), np.ones(count, np.bool_)
+    parent, kept = np.arange(count, dtype=np.int32), np.ones(count, np.bool_)
     parent[moved], parent[losers] = movers, winners
-    for nodes, snapshots in (
-        (winners, lost["winner_snapshot"]),
-        (movers, moves["winner_snapshot"]),
-        (moved, moves["snapshot"]),
-    ):
-        kept[nodes] = _among(snapshots, chosen)
+    for nodes, are_chosen in ((winners, is_won), (movers, is_mover), (moved, is_moved)):
+        kept[nodes] = are_chosen
     kept[losers] = False
     records = np.bincount(repeats, minlength=count) + kept
-    records += np.bincount(losers[_among(lost["snapshot"], chosen)], minlength=count)
+    records += np.bincount(losers[is_lost], minlength=count)
 
     stays = kept & ~_has_kept_above(parent, kept)
     sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, _tops(np.where(stays, np.arange(count), parent)), records)
+    np.add.at(sizes, _tops(np.where(stays, np.arange(count, dtype=np.int32), parent)), records)
     rows = pa.array(np.flatnonzero(stays & (sizes > 1)))
-    table = pa.table([encoded.dictionary.take(rows), pa.array(sizes).take(rows)], schema=SIZES)
+    table = pa.table([distinct.take(rows), pa.array(sizes).take(rows)], schema=SIZES)
     return table.sort_by("id")
 
 
-def _among(snapshots: pa.ChunkedArray, chosen: Container[str]) -> _Flags:
-    return np.array([snapshot in chosen for snapshot in snapshots.to_pylist()], np.bool_)
+def _numbered(ids: pa.ChunkedArray) -> tuple[_Nodes, pa.Array]:
+    """Return the number of each row's id among the distinct ones, and these."""
+    encoded = ids.dictionary_encode()  # of one dictionary, whatever the chunks
+    numbers = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+    distinct = encoded.chunk(0).dictionary if numbers else pa.array([], pa.string())
+    return np.concatenate([np.zeros(0, np.int32), *numbers]), distinct
 
 
 def _has_kept_above(parent: _Nodes, kept: _Flags) -> _Flags:

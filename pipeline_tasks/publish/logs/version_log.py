@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pipeline_tasks.cards import has_sequences, refines, stage_names, stage_that
 from pipeline_tasks.errors import ContractError, RecipeError, cause
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.publish.published import Promised, PublishedFile
 from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.sealed import sha256
@@ -30,14 +31,13 @@ class Version:
     """One published version: which manifests, of which snapshot, and its published files.
 
     `number` counts from 1 within the recipe. `manifests` and `verdicts` are references (`path@sha256:digest`) by
-    stage. `files` are those that were published with it, below `prefix`; an index names those of shards. The
-    dataset is the documents of every snapshot's newest version, less those that any of these versions supersedes.
-    This version supersedes `superseded` documents of earlier snapshots by `superseding` documents of its own;
-    `superseded_path` is the file that lists them ("" if there are none). `tokenizer` is the SHA-256 of its
-    tokenizer ("" without). `at` is the time of publication, ISO 8601 in UTC ("" of an entry that an earlier release
-    wrote). `saved` are the stages that saved history, and `partial` says whether a partition of one was
-    quarantined: None of an entry of an earlier release, and of a build. `stages` are those of `manifests`, each
-    after the one that it was made of; an entry of an earlier release has none (`stages_of`).
+    stage. `files` are those that were published with it, below `prefix`; an index names those of shards. The dataset
+    is the documents of every snapshot's newest version, less those that any of these versions supersedes. This version
+    supersedes `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is
+    the file that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without). `at` is
+    the time of publication, ISO 8601 in UTC ("" of an entry that an earlier release wrote). `saved` are the stages
+    that saved history, and `partial` says whether a partition of one was quarantined: None of an entry of an earlier
+    release, and of a build. `stages` are those of `manifests`, each after what it was made of (`stages_of`).
     """
 
     number: int
@@ -248,8 +248,8 @@ def _unpublished(root: str, recipe: str, snapshot: str, newest: Mapping[str, Ver
         return "; ".join(_retracted(root, entry) for entry in retracted[-NAMED:])
     subject = f"snapshot {snapshot} of recipe {recipe}" if snapshot else f"recipe {recipe}"
     names = [name for name, entry in newest.items() if isinstance(entry, Version)] if newest else recipes(root)
-    published = f" (published: {', '.join(names[-NAMED:])})" if names else ""
-    return f"{root}: {subject} has not been published{published}; publish it with `refinery run {root} --input ...`"
+    near = f"{nearest(snapshot if newest else recipe, names)} (published: {', '.join(names[-NAMED:])})" if names else ""
+    return f"{root}: {subject} has not been published{near}; publish it with `refinery run {root} --input ...`"
 
 
 def _retracted(root: str, entry: Retraction) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.libraries import require_same
+from pipeline_tasks.profiles.field_types import FieldCounts, ShapeCounter
 from pipeline_tasks.stage import LANDING, WHOLE, Batches, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
@@ -18,11 +19,15 @@ from pipeline_tasks.store.shards.rows import Places, picked
 
 
 class LandedFiles(NamedTuple):
-    """The files of a landed snapshot, and the rows that a batch of their records has at most."""
+    """The files of a landed snapshot, and the rows that a batch of their records has at most.
+
+    What fields the records of a whole file have is added to `counted`, when it was read to its end.
+    """
 
     landing: str
     snapshot: str
     batch_rows: int
+    counted: list[FieldCounts] | None = None
 
     def read(self, shard: Shard, columns: Sequence[str], places: Places | None = None) -> Batches:
         """Yield columns of the records of a file or of a piece: of all, or of those at `places`."""
@@ -55,11 +60,13 @@ class LandedFiles(NamedTuple):
         """Yield columns of all records, and check at the end that the file is what was listed."""
         from pipeline_tasks.landing.brought_formats import library_of, versions_of
         from pipeline_tasks.landing.formats import read_records
+        from pipeline_tasks.landing.json_lines import names_of
 
-        name = shard.path.removeprefix(LANDING)
+        name, fields = shard.path.removeprefix(LANDING), json.loads(shard.fields or "{}")
+        shapes = None if self.counted is None else ShapeCounter(names_of(fields))
         require_same(versions_of(shard.library), versions_of(library_of(name)), socket.gethostname())
         uri = f"{self.landing}/{name}"
-        about = {"snapshot": self.snapshot, "start": max(shard.start, 0), "fields": json.loads(shard.fields or "{}")}
+        about = {"snapshot": self.snapshot, "start": max(shard.start, 0), "fields": fields, "shapes": shapes}
         try:
             with storage.open_landed(uri) as raw:
                 stream = HashingStream(raw if shard.start == WHOLE else PieceStream(raw, shard.start, shard.bytes))
@@ -76,6 +83,8 @@ class LandedFiles(NamedTuple):
             raise ContractError(message) from error
         if shard.digest not in ("", digest, storage.listed_digest(uri)):
             raise mismatch(uri, shard.digest, digest)
+        if shapes is not None and self.counted is not None:
+            self.counted.append(shapes.counts())
 
 
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

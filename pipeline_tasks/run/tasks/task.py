@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar, cast
@@ -19,6 +19,7 @@ from pipeline_tasks.errors import ContractError, KernelFailed, cause
 from pipeline_tasks.libraries import Libraries, installed, release, require_same
 from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.field_types import FieldCounts, summed
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
@@ -43,7 +44,7 @@ from pipeline_tasks.store.s3 import waits as s3_waits
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 from pipeline_tasks.store.shards.file import ShardWriter, is_stored
 from pipeline_tasks.store.shards.layer_columns import ROW
-from pipeline_tasks.store.shards.rows import Columns, ShardRows, facts_of, metadata_of, read_shard
+from pipeline_tasks.store.shards.rows import Columns, Landed, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 from pipeline_tasks.text.page import sandbox
@@ -117,7 +118,7 @@ class Receipt:
 
     `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
     first says it, and no manifest. An engine may hold the receipts of all tasks of a verb, so columns and the names in
-    profiles are shared between them.
+    profiles are shared between them. `fields` counts those of a landed file's records.
     """
 
     key: str
@@ -132,6 +133,7 @@ class Receipt:
     below: Shard | None = None
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
     hardware: Hardware = field(default_factory=dict, metadata={OMITTED: {}})
+    fields: FieldCounts = field(default_factory=dict, metadata={OMITTED: {}})
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
@@ -259,19 +261,23 @@ def commit_receipt(store: Store, prefix: str, receipt: Receipt, *, first_wins: b
 
 def run(task: Task) -> Outcome:
     """Read the input, run the kernel, store its kept and rejected rows, then the receipt."""
-    return run_stream(task, _open_first(task, task.inputs[0]), landed=is_landed(task.inputs))
+    counts: list[FieldCounts] = []
+    return run_stream(task, _open_first(task, task.inputs[0], counts), landed=is_landed(task.inputs), counts=counts)
 
 
-def _open_first(task: Task, shards: Shards) -> Stream:
+def _open_first(task: Task, shards: Shards, counts: list[FieldCounts]) -> Stream:
+    landed = landed_files(task.io, counts).read
     if task.layer:
-        return _open_below(task.io, shards[0], task.layer)
+        return _open_below(task.io, shards[0], task.layer, landed)
+    if is_landed(task.inputs):
+        return _read_stream(task.io, shards, landed)
     if task.reads:
         return read_shard(task.io.root, shards[0], batch_rows=task.io.batch_rows, columns=task.reads)
     return _open_stream(task.io, shards)
 
 
-def run_stream(task: Task, first: Stream, *, landed: bool = False) -> Outcome:
-    """As `run`, over a first input that is already open."""
+def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Iterable[FieldCounts] = ()) -> Outcome:
+    """As `run`, over a first input that is already open; `counts` has those of its fields when it was read."""
     started, cpu = time.perf_counter(), _processor_time()
     counted, cached = _Counted(first), _cached_rows(task)
     known = [cached.known] if cached else []
@@ -298,7 +304,7 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False) -> Outcome:
                 message = f"{task.io.prefix}: a library of the kernel {task_function(task.kernel)} ended ({error})"
                 raise KernelFailed(message) from error
             raise
-        receipt = split.receipt(task.key, counted.rows if landed else 0)
+        receipt = replace(split.receipt(task.key, counted.rows if landed else 0), fields=summed(counts))
     if task.state and hardware:
         computed = cached.store(hardware) if cached else {hardware: counted.rows}
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
@@ -423,9 +429,9 @@ class _Counted:
         return self._batches
 
 
-def _open_below(stage_io: StageIO, shard: Shard, layer: Layer) -> LayerInput:
+def _open_below(stage_io: StageIO, shard: Shard, layer: Layer, landed: Landed) -> LayerInput:
     """Return the first input of a kernel that writes a layer, with the columns that it reads."""
-    columns, landed = columns_read(layer, stage_io.profiled), landed_files(stage_io).read
+    columns = columns_read(layer, stage_io.profiled)
     rows = ShardRows(stage_io.root, shard, batch_rows=stage_io.batch_rows, columns=columns, landed=landed)
     return LayerInput(rows, shard, layer)
 
@@ -441,22 +447,22 @@ def _open_all(stage_io: StageIO, shards: Shards) -> Batches | HistoryReader:
     """Return shards as one stream: one `HistoryReader` if all are segments, else their batches."""
     if all(shard.index_digest for shard in shards):
         return Segments(stage_io.root, shards, stage_io.batch_rows)
-    return _read_stream(stage_io, shards)
+    return _read_stream(stage_io, shards, landed_files(stage_io).read)
 
 
-def _read_stream(stage_io: StageIO, shards: Shards) -> Batches:
-    return itertools.chain.from_iterable(read_input(stage_io, shard) for shard in shards)
+def _read_stream(stage_io: StageIO, shards: Shards, landed: Landed) -> Batches:
+    read = functools.partial(read_shard, stage_io.root, batch_rows=stage_io.batch_rows, landed=landed)
+    return itertools.chain.from_iterable(map(read, shards))
 
 
 def read_input(stage_io: StageIO, shard: Shard) -> Batches:
     """Yield the rows of a landed file, or of a committed shard."""
-    landed = landed_files(stage_io).read
-    return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
+    return _read_stream(stage_io, (shard,), landed_files(stage_io).read)
 
 
-def landed_files(stage_io: StageIO) -> LandedFiles:
-    """Return the landed files that the tasks of a stage read."""
-    return LandedFiles(stage_io.landing, stage_io.snapshot, stage_io.batch_rows)
+def landed_files(stage_io: StageIO, counts: list[FieldCounts] | None = None) -> LandedFiles:
+    """Return the landed files that the tasks of a stage read; `counts` takes those of the fields of their records."""
+    return LandedFiles(stage_io.landing, stage_io.snapshot, stage_io.batch_rows, counts)
 
 
 def files_named(kernel: Callable[..., Any], files: Files) -> Files:

@@ -63,7 +63,7 @@ class LandReply(Reply):
     """What landed: `files` and `bytes` are those that are refined, `landed` those that there are.
 
     `landing` is the folder of the files. `ignored` are no crawl files, `skipped` have a reason, and `missing` were
-    promised.
+    promised. `replaces` says which published version of the name came from another folder, "" where none did.
     """
 
     manifest: str
@@ -75,6 +75,7 @@ class LandReply(Reply):
     ignored: list[str]
     skipped: list[list[str]]
     missing: list[str]
+    replaces: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from dataclasses import asdict, replace
 
-from pipeline_tasks.alerts.spending import spending_of
+from pipeline_tasks.alerts.spending import spending_of, spent_up_to
 from pipeline_tasks.gate import verdicts
+from pipeline_tasks.gate.checks import bounds_spending
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.recipe.choices import choices_of
@@ -22,8 +23,12 @@ def judge(request: JudgeRequest) -> JudgeReply:
         own = tuple(known.trailing.get(stage, ()))
         request = replace(request, previous=known.previous.get(stage, ""), trailing=own, earlier="")
     bounds = trial_bounds(stage, request.bounds) if is_trial(request.recipe) else request.bounds
+    spent = {}
+    if bounds_spending(stage, bounds):
+        with Ledger.open(ledger_of(request.root)) as ledger:
+            spent = spent_up_to(ledger, request.recipe, request.snapshot, stage)
     verdict = verdicts.judge(
-        request.root, request.manifest, request.previous, bounds, request.override, request.trailing
+        request.root, request.manifest, request.previous, bounds, request.override, request.trailing, spent
     )
     return _judged_reply(request, verdict)
 
@@ -55,7 +60,7 @@ def _judged_reply(
     return {
         "outcome": verdict.outcome,
         "failures": [asdict(failure) for failure in verdict.failures],
-        "lines": explain(verdict.failures, verdict.undecided),
+        "lines": explain(verdict.failures, verdict.undecided, verdict.notes),
         "verdict": verdicts.verdict_reference(verdict),
         "docs": verdict.page,
         "spending": asdict(spending),

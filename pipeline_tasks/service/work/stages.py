@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import is_cluster
 from pipeline_tasks.engines.choose import engine
@@ -83,17 +84,33 @@ def land(request: LandRequest) -> LandReply:
     if landed.missing:
         with Ledger.open(ledger_of(request.root)) as ledger:
             ledger.record_landing(path, manifest)
+    folder = listing.folder_of(request.input, landed)
     return {
         "manifest": reference_of(path, manifest),
         "snapshot": landed.snapshot,
-        "landing": listing.folder_of(request.input, landed),
+        "landing": folder,
         "files": len({shard.path for shard in manifest.shards}),
         "bytes": manifest.bytes,
         "landed": {"files": len(landed.files), "bytes": sum(size for _, size, _ in landed.files)},
         "ignored": [name for name in landed.ignored if not listing.is_about(name)],
         "skipped": [list(entry) for entry in landed.skipped],
         "missing": list(landed.missing),
+        "replaces": _replaced(request, landed.snapshot, folder, reference_of(path, manifest)),
     }
+
+
+def _replaced(request: LandRequest, snapshot: str, folder: str, landed: str) -> str:
+    """Return in words which published version of a snapshot's name came from another folder with other files."""
+    published = version_log.latest_by_snapshot(request.root, request.recipe) if request.recipe else []
+    before = next((version for version in published if version.snapshot == snapshot), None)
+    if before is None or before.landing in ("", folder) or before.manifests.get(LAND) == landed:
+        return ""
+    return (
+        f"snapshot {snapshot} came from {before.landing} before (version {before.number}, "
+        f"{counted(before.documents, 'document')}), and comes from {folder} now: what this run publishes takes the "
+        "place of that version. To keep both, end this run, and give this folder a name of its own: "
+        "`--snapshot NAME`, or `snapshot` of a run of the DAG"
+    )
 
 
 def compose(request: ComposeRequest) -> ComposeReply:

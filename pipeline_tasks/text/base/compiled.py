@@ -1,5 +1,6 @@
-"""Compile loops over text buffers to machine code, once per machine and version of these files."""
+"""Compile loops over text buffers to machine code, once per machine and contents of the files that they are made of."""
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from hashlib import sha256
@@ -8,10 +9,17 @@ from typing import Any, cast
 
 import numba
 import numba.extending
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserWideCacheLocator
+from numba.misc.appdirs import AppDirs
 
 from pipeline_tasks.owned import require_own
 
 Loop = Callable[..., Any]
+
+ROOMS = Path(__file__).parents[1]
+"""The folder of `text`, whose modules have all that loops call and all constants that they name."""
+
+_IMPORT = re.compile(r"^ *(?:from|import) pipeline_tasks\.text([.\w]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
 
 
 def compiled(loop: Loop) -> Loop:
@@ -19,7 +27,7 @@ def compiled(loop: Loop) -> Loop:
 
     Loops take numpy arrays and numbers only, so their parameters go without annotations.
     """
-    return _cached(numba.njit(cache=True, nogil=True), loop)
+    return _cached(loop)
 
 
 def inlined(loop: Loop) -> Loop:
@@ -28,7 +36,7 @@ def inlined(loop: Loop) -> Loop:
     It becomes part of every loop that calls it, and numba counts no references to its arrays: to count them takes
     10 ns a call, which is more than most steps take for a whole word.
     """
-    return _cached(numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False), loop)
+    return _cached(loop, forceinline=True, _nrt=False)
 
 
 def instruction(typed: Loop) -> Loop:
@@ -38,28 +46,68 @@ def instruction(typed: Loop) -> Loop:
 
 def compiled_as(signature: object) -> Callable[[Loop], Loop]:
     """Compile a loop at once, for arguments of this numba signature and no others; else as `compiled`."""
-    return partial(_cached, numba.njit(signature, cache=True, nogil=True))
+    return partial(_cached, signature=signature)
 
 
-def _cached(compile_it: Callable[[Loop], Any], loop: Loop) -> Loop:
-    """Compile with the cache below the folder of these files; RecipeError if another user could have written there."""
-    place = numba.config.CACHE_DIR
-    require_own(cache_folder(place))
-    numba.config.CACHE_DIR = cache_folder(place)
-    try:
-        return cast("Loop", compile_it(loop))
-    finally:
-        numba.config.CACHE_DIR = place
+def _cached(loop: Loop, *, signature: object = None, **options: bool) -> Loop:
+    dispatcher = numba.njit(nogil=True, **options)(loop)
+    dispatcher._cache = _Cache(loop)  # noqa: SLF001 -- numba's decorator takes no other cache than its own
+    if signature is not None:
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return cast("Loop", dispatcher)
+
+
+class _Locator(UserWideCacheLocator):  # type: ignore[misc]  # numba has no types
+    """Keeps a loop below NUMBA_CACHE_DIR, else the user's folder, by its module's name and stamp.
+
+    numba alone compiles again when a loop's own file changes, but not when the file of a loop that it calls does: it
+    would link the old code of that one. RecipeError if another user could have written there.
+    """
+
+    def __init__(self, loop: Loop, file: str) -> None:
+        super().__init__(loop, file)
+        self._cache_path = str(cache_place() / f"{loop.__module__}-{stamp(Path(file))}")
+        require_own(self._cache_path)
+
+    def get_source_stamp(self) -> str:
+        return self._cache_path.rpartition("-")[2]
+
+
+class _Loops(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _Loops
+
+
+def cache_place() -> Path:
+    """Return the folder of the folders in which loops are kept."""
+    return Path(numba.config.CACHE_DIR or AppDirs("numba", appauthor=False).user_cache_dir)
 
 
 @cache
-def cache_folder(place: str) -> str:
-    """Return the cache folder for the compiled rooms as they are now.
+def stamp(file: Path) -> str:
+    """Return the digest of what a module and all modules of `text` that it imports, or that these do, have in them."""
+    closure, waiting = {file}, [file]
+    while waiting:
+        waiting += contents(waiting.pop())[1] - closure
+        closure.update(waiting)
+    return sha256(repr(sorted((path.parts[-2:], contents(path)[0]) for path in closure)).encode()).hexdigest()[:16]
 
-    numba compiles a cached loop again when its own file changes, but not when the file of a loop that it calls changes:
-    it would link the old code of that loop. So all files of all rooms of `text` share one stamp.
-    """
-    rooms = Path(__file__).parents[1]
-    files = [(str(file.relative_to(rooms)), file.stat()) for file in sorted(rooms.rglob("*.py"))]
-    stats = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in files]
-    return str(Path(place or rooms / "__pycache__") / sha256(repr(stats).encode()).hexdigest()[:16])
+
+@cache
+def contents(file: Path) -> tuple[str, frozenset[Path]]:
+    """Return the digest of a file, and the modules of `text` that it imports anywhere; a line of prose may add one."""
+    content = file.read_bytes()
+    found = _IMPORT.findall(content.decode())
+    return sha256(content).hexdigest(), frozenset(path for each in found for path in _files(*each))
+
+
+def _files(module: str, names: str) -> list[Path]:
+    """Return the file of a module, or of a room and of those of the names that are modules of it."""
+    path = ROOMS.joinpath(*module.split("."))
+    if (file := path.with_suffix(".py")).is_file():
+        return [file]
+    return [file for name in ("__init__", *re.findall(r"\w+", names)) if (file := path / f"{name}.py").is_file()]

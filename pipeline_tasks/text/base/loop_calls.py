@@ -18,12 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 
-import numba
 from numba import types
 from numba.core.registry import cpu_target
 
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.text.base.compiled import cache_folder
+from pipeline_tasks.owned import require_own
+from pipeline_tasks.text.base.compiled import ROOMS, cache_place, stamp
 
 Recorded: TypeAlias = "str | list[Recorded] | Mapping[str, list[Recorded]]"
 """The type of an argument, as the module's docstring says."""
@@ -37,6 +37,9 @@ MOST_PROCESSES = 4
 EVERY = 10.0
 """Seconds after which it is said how many loops are compiled, and again: on a busy machine all take minutes."""
 
+DONE = "all"
+"""File that says that all recorded calls are compiled."""
+
 RECORDED = Path(__file__).with_name("loop_calls.json")
 
 
@@ -47,8 +50,8 @@ def recorded_calls() -> Calls:
 
 
 def is_compiled() -> bool:
-    """Return whether `compile_ahead` has ended on this machine, for these files and this kind of processor."""
-    return _marker().exists()
+    """Return whether `compile_ahead` has ended on this machine, for what the loops are made of and its processor."""
+    return (_ready() / DONE).exists()
 
 
 def compile_ahead(progress: Callable[[int, int], None] = lambda _done, _count: None) -> None:
@@ -57,8 +60,7 @@ def compile_ahead(progress: Callable[[int, int], None] = lambda _done, _count: N
     `progress` is called with how many loops are done, and how many there are, every `EVERY` seconds and at the end.
     A loop that does not compile fails the whole: the error is numba's, and names the loop. JobLost: a process died.
     """
-    _marker().parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryFile(dir=_marker().parent):  # else a minute would be spent for nothing
+    with TemporaryFile(dir=_made(_ready())):  # else a minute would be spent for nothing
         calls = recorded_calls()
     processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
@@ -79,15 +81,26 @@ def compile_ahead(progress: Callable[[int, int], None] = lambda _done, _count: N
 
 def mark_compiled() -> None:
     """Say that nothing is left to compile: `is_compiled` is true from now on."""
-    marker = _marker()
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    marker.touch()
+    (_made(_ready()) / DONE).touch()
 
 
-def _marker() -> Path:
-    """Return the file that says that all is compiled; its name has the calls and the processor."""
-    about = RECORDED.read_bytes() + repr(cpu_target.target_context.codegen().magic_tuple()).encode()
-    return Path(cache_folder(numba.config.CACHE_DIR)) / f"compiled-{sha256(about).hexdigest()[:16]}"
+def _ready() -> Path:
+    """Return the folder whose file `DONE` says that all is compiled; its name has the calls, loops and processor.
+
+    It is a folder beside those of loops, and the last by its name, as what brings loops elsewhere takes each in turn.
+    """
+    modules = {loop.rpartition(".")[0] for loop in recorded_calls()}
+    stamps = [stamp(ROOMS.joinpath(*module.split(".")[2:]).with_suffix(".py")) for module in sorted(modules)]
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    about = sha256(RECORDED.read_bytes() + repr((stamps, processor)).encode()).hexdigest()[:16]
+    return cache_place() / f"ready-{about}"
+
+
+def _made(folder: Path) -> Path:
+    """Make a folder into which other users cannot write; RecipeError, or an OSError that names it."""
+    require_own(str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _compile(call: tuple[str, Sequence[Sequence[Recorded]]]) -> None:

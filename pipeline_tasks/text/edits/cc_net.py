@@ -6,12 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.text.base.ascii import NEWLINE
-from pipeline_tasks.text.base.buffers import replace_invalid_utf8, views
+from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.characters import classes, trim
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import hash_and_points, hash_bytes
 from pipeline_tasks.text.base.newlines import line_end
 from pipeline_tasks.text.base.numbering import number_distinct, numbering_table
+from pipeline_tasks.text.base.replacing import replace_invalid_utf8
 
 MARKS = {
     "\uff0c": ",", "\u3002": ".", "\u3001": ",", "\u201e": '"', "\u201d": '"', "\u201c": '"', "\u00ab": '"',

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as
-from pipeline_tasks.text.base.hashing import absorb, mix, ngram_hashes, splitmix64
+from pipeline_tasks.text.base.hashing import absorb, mix, splitmix64
+from pipeline_tasks.text.near.ngrams import ngram_hashes
 from pipeline_tasks.text.near.shingle_sets import pack, unpack
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan, spell
 

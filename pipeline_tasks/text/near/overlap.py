@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as, inlined
-from pipeline_tasks.text.base.hashing import ngram_hashes
+from pipeline_tasks.text.near.ngrams import ngram_hashes
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_HASHES, READ_OFFSETS, fold_table, longest, scan
 
 Hashes = npt.NDArray[np.uint64]

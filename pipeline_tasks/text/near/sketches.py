@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline_tasks.text.base.ascii import NEWLINE, SPACE
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled_as, inlined
-from pipeline_tasks.text.base.hashing import ngram_hashes
+from pipeline_tasks.text.near.ngrams import ngram_hashes
 from pipeline_tasks.text.near.shingles import READ_BYTES, READ_OFFSETS, fold_table, scan
 
 Prints = npt.NDArray[np.uint32]

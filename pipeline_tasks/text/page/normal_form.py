@@ -19,10 +19,11 @@ from pipeline_tasks.text.base.ascii import (
     VERTICAL_TAB,
     starts_character,
 )
-from pipeline_tasks.text.base.buffers import replace_rows, views
+from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.characters import ASCII_END, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import HIGH_BITS, LOW_BITS, copy, first_marked, load_eight, mark_blanks
+from pipeline_tasks.text.base.replacing import replace_rows
 
 MARKS = 32
 """Combining marks in a row that are kept: NFC sorts each run in quadratic time, no script needs more than about ten."""

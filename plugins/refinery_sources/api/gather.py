@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.profiles.record_schema import differences, merged, schema_of
 from refinery_sources.api.answers import Answer, ask
 from refinery_sources.api.call import Call
 from refinery_sources.api.journal import GONE, KNOWN, Journal, Record, State
@@ -19,7 +20,6 @@ from refinery_sources.api.moments import order_of
 from refinery_sources.api.paging import next_state
 from refinery_sources.api.places import ABSENT, fields_of, kind_of, place_in, printed, value_at
 from refinery_sources.api.query import NUMBERED
-from refinery_sources.api.record_schema import differences, merged, schema_of
 from refinery_sources.api.rows import has_text
 from refinery_sources.download import DAMAGED_TRIES, NUMBER
 from refinery_sources.source import Flow

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.profiles.record_schema import added, merged
 from pipeline_tasks.store.local_store import flush, os_errors
 from refinery_sources.api.call import Call
 from refinery_sources.api.credentials import headers_of, params_of
@@ -19,7 +20,6 @@ from refinery_sources.api.gather import alone, gathered
 from refinery_sources.api.journal import DATA, GONE, KNOWN, Journal, Record, State, journal_in
 from refinery_sources.api.moments import bound_of, order_of, sent
 from refinery_sources.api.query import Query, Split, text_of, url_with
-from refinery_sources.api.record_schema import added, merged
 from refinery_sources.api.rows import data_record, digest_of, gone_row, identifier_of
 from refinery_sources.budget import Stopped
 from refinery_sources.source import Flow, Occasion, Part, Received, Terms

@@ -9,7 +9,9 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
+from pipeline_tasks.inspect.command import add_json, add_recipe, default_root, number, print_result, recipe_of
+from pipeline_tasks.inspect.unpublished import current_version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.store.storage import require_root
 from refinery_study.plan.bases import measured_basis, published_basis
@@ -79,10 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         dest="from_version",
         metavar="VERSION",
-        help="plan from what this version took: a number, or a snapshot (default: measured and published costs)",
+        help="plan from what this version took: a number, or a snapshot (default: the newest one of a ROOT or --recipe "
+        "that is named, else measured and published costs)",
     )
     add_recipe(parser)
-    parser.set_defaults(requires_root=False)
+    parser.set_defaults(requires_root=False, root="")  # the usual root is planned from where a version of it is named
     parser.add_argument(
         "--refine-days", type=some, default=REFINE_DAYS, metavar="D", help="days to refine the crawl in (default: 14)"
     )
@@ -127,9 +130,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         message = "--target-tokens needs --days and --gpus of the training; --input is planned without them"
         raise RecipeError(message)
     cost, stored = None, 0
-    if options.from_version:
-        require_root(options.root)
-        version = chosen_version(options.root, recipe_of(options), options.from_version)
+    if version := _version(options):
         cost, stored = version_cost(options.root, version), token_bytes(options.root, version)
     target = Target(
         tokens=options.target_tokens,
@@ -145,6 +146,17 @@ def plan_of(options: argparse.Namespace) -> Plan:
     demands = tuple(map(demand_of, bases, targets, [prices] * len(bases)))
     loader = loader_rate(target) if target.tokens else None
     return Plan(target, options.input, prices, loader, demands, cost)
+
+
+def _version(options: argparse.Namespace) -> Version | None:
+    """Return the version that is planned from: the newest one where only its root or recipe is named; None without."""
+    if not (options.root or options.recipe or options.from_version):
+        return None
+    options.root = options.root or default_root()
+    require_root(options.root)
+    if options.from_version:
+        return chosen_version(options.root, recipe_of(options), options.from_version)
+    return current_version(options.root, recipe_of(options))
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------

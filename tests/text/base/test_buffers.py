@@ -1,4 +1,4 @@
-"""Buffers are views of Arrow text, and rows are replaced without a change to the others."""
+"""Buffers are views of Arrow text, and rows of it are taken without a copy where that is possible."""
 
 from itertools import pairwise
 
@@ -17,25 +17,6 @@ def test_views_of_a_slice(texts: list[str | None], start: int, form: pa.DataType
     offsets, data = buffers.views(pa.array(texts, form).slice(start))
     begins_and_ends = pairwise(offsets)
     assert [bytes(data[begin:end]).decode() for begin, end in begins_and_ends] == [text or "" for text in texts[start:]]
-
-
-def test_invalid_utf8_is_replaced() -> None:
-    raw = pa.array([b"ok", b"\xff\xc3\xa9", None], pa.binary())
-    broken = pa.Array.from_buffers(pa.string(), 3, raw.buffers(), null_count=1)
-    assert buffers.replace_invalid_utf8(broken).to_pylist() == ["ok", "\ufffd\u00e9", None]
-    valid = pa.array(["é", None])
-    assert buffers.replace_invalid_utf8(valid) is valid
-
-
-@given(
-    st.lists(st.integers(), max_size=10).flatmap(
-        lambda row: st.tuples(st.just(row), st.sets(st.sampled_from(range(len(row))) if row else st.nothing()))
-    )
-)
-def test_rows_are_replaced(case: tuple[list[int], set[int]]) -> None:
-    column, rows = [number % 1000 for number in case[0]], sorted(case[1])
-    replaced = buffers.replace_rows(pa.array(column, pa.int64()), rows, pa.array([-row for row in rows], pa.int64()))
-    assert replaced.to_pylist() == [-row if row in rows else number for row, number in enumerate(column)]
 
 
 ROWS = st.lists(st.tuples(st.none() | st.just("") | st.text(max_size=8), st.booleans()), max_size=12)

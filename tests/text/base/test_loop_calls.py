@@ -14,9 +14,13 @@ from hypothesis import strategies as st
 from numba import types
 
 from pipeline_tasks.errors import JobLost
+from pipeline_tasks.owned import require_own
 from pipeline_tasks.text.base import loop_calls
+from pipeline_tasks.text.base.compiled import stamp
 from pipeline_tasks.text.base.loop_calls import RECORDED, is_compiled, mark_compiled, recorded_type, type_of
 from pipeline_tasks.text.words.cutting import Words
+
+HASHING = "pipeline_tasks.text.base.hashing"
 
 NUMBERS = st.sampled_from([types.uint8, types.int32, types.int64, types.uint64, types.float32, types.float64])
 ARRAYS = st.builds(
@@ -59,7 +63,7 @@ def test_it_is_said_how_many_loops_are_done_until_all_are(tmp_path: Path, monkey
     """A busy machine was silent for nine minutes."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
     monkeypatch.setattr(loop_calls, "_compile", nothing)
-    monkeypatch.setattr(loop_calls, "recorded_calls", lambda: {str(number): [] for number in range(5)})
+    monkeypatch.setattr(loop_calls, "recorded_calls", lambda: {f"{HASHING}.{number}": [] for number in range(5)})
     monkeypatch.setattr(loop_calls, "EVERY", 0.01)
     said: list[tuple[int, int]] = []
     loop_calls.compile_ahead(lambda done, count: said.append((done, count)))
@@ -89,3 +93,22 @@ def test_another_processor_and_other_calls_are_not_compiled(tmp_path: Path, monk
     other.write_bytes(RECORDED.read_bytes() + b"\n")
     monkeypatch.setattr(loop_calls, "RECORDED", other)
     assert not is_compiled()
+
+
+def test_what_a_loop_is_made_of_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    mark_compiled()
+    monkeypatch.setattr(loop_calls, "stamp", lambda file: "edited" if file.stem == "cutting" else stamp(file))
+    assert not is_compiled()
+
+
+def test_the_folder_of_loops_is_closed_to_others_whatever_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    before = os.umask(0o002)
+    try:
+        mark_compiled()
+    finally:
+        os.umask(before)
+    require_own(str(tmp_path / "numba" / "loop"))

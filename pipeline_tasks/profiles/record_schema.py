@@ -4,7 +4,8 @@ A schema is a node: `types`, the `fields` of its objects by name, and the `items
 `MOST_FIELDS` names is a map, whose values are one node under `*`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 Node = Mapping[str, Any]
@@ -18,14 +19,23 @@ DEEPEST = 16
 
 ANY = "*"
 
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object", list: "array"}
+NULL = "null"
+
+TYPES: Mapping[object, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    dict: "object",
+    list: "array",
+}
 _WIDER = {"integer": "number", "number": "integer"}
 """Types that stand for each other: a number without a fraction is an integer in JSON."""
 
 
 def schema_of(value: object, depth: int = 0) -> Node:
     """Return the schema of one value."""
-    node: dict[str, Any] = {"types": [_TYPES.get(type(value), "null")]}
+    node: dict[str, Any] = {"types": [TYPES.get(type(value), NULL)]}
     if depth == DEEPEST:
         return node
     if isinstance(value, dict) and value:
@@ -70,15 +80,25 @@ def differences(before: Node, now: Node) -> list[str]:
     A new path, null, and integers beside numbers break nothing.
     """
     return sorted(
-        f"{path} was {' or '.join(sorted(was))} and is {' or '.join(sorted(kinds))}"
+        difference(path, was, kinds)
         for path, was, kinds in ((path, _kinds(was), _kinds(kinds)) for path, was, kinds in _pairs(before, now))
-        if was and not all({kind, _WIDER.get(kind, kind)} & was for kind in kinds)
+        if was and new_types(was, kinds)
     )
+
+
+def new_types(was: AbstractSet[str], now: AbstractSet[str]) -> set[str]:
+    """Return the types that break who reads by those before: null is none of either, and numbers stand for integers."""
+    return {kind for kind in now if not {kind, _WIDER.get(kind, kind)} & was}
+
+
+def difference(path: str, was: Iterable[str], now: Iterable[str]) -> str:
+    """Return in words which types the values at a path had, and have."""
+    return f"{path} was {' or '.join(sorted(was))} and is {' or '.join(sorted(now))}"
 
 
 def _kinds(node: Node) -> set[str]:
     """Return the types of a node but null."""
-    return set(node.get("types", ())) - {"null"}
+    return set(node.get("types", ())) - {NULL}
 
 
 def _pairs(before: Node, now: Node, path: str = "") -> Iterator[tuple[str, Node, Node]]:

@@ -1,0 +1,82 @@
+"""Bytes tell the type of a file; labels tell it only where bytes are text."""
+
+import io
+import zipfile
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.file_types import FileType, brought_types, type_names
+from pipeline_tasks.file_types.recognition import types_of
+
+PAGE = b"<!DOCTYPE html><html><body><p>words</p></body></html>"
+PDF = b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n"
+FEED = b'<?xml version="1.0"?><rss version="2.0"><channel><title>news</title></channel></rss>'
+MAIL = b"From: a@example.org\r\nTo: b@example.org\r\nSubject: words\r\nDate: Mon, 30 Nov 2026 10:00:00 +0000\r\n\r\nHello\r\n"
+
+
+def zipped(*members: tuple[str, str]) -> bytes:
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as archive:
+        for name, text in members:
+            archive.writestr(name, text)
+    return body.getvalue()
+
+
+WORD = zipped(("[Content_Types].xml", "<Types/>"), ("word/document.xml", "<w:document/>"))
+BOOK = zipped(("mimetype", "application/epub+zip"), ("META-INF/container.xml", "<container/>"))
+ODT = zipped(("mimetype", "application/vnd.oasis.opendocument.text"), ("content.xml", "<c/>"))
+
+CASES: list[tuple[str | None, bytes | None, str | None]] = [
+    ("text/html", PAGE, "html"),
+    ("application/pdf", PAGE, "html"),
+    ("application/json", b"  <html><p>words", "html"),
+    ("application/javascript", b"<!-- hide\nalert(1)", None),
+    ("text/html", b"words and no markup", "html"),
+    ("text/plain", PAGE, "text"),
+    ("text/plain; charset=utf-8", b"words", "text"),
+    ("text/markdown", b"# words", "text"),
+    ("text/css", b"p { margin: 0 }", None),
+    ("application/octet-stream", b"words", None),
+    (None, b"words", "text"),
+    (None, b"\x00\x01", None),
+    ("image/png", b"\x89PNG\r\n\x1a\n", None),
+    ("text/html", b"\x89PNG\r\n\x1a\n", None),
+    ("text/html", PDF, "pdf"),
+    ("application/octet-stream", b"\r\njunk\r\n" + PDF, "pdf"),
+    ("text/html", b"<p>A file begins with %PDF-1.7</p>", "html"),
+    ("text/plain", b"A file begins with %PDF-1.7", "text"),
+    ("application/zip", WORD, "office"),
+    ("text/html", ODT, "office"),
+    ("application/zip", BOOK, "epub"),
+    ("application/epub+zip", zipped(("a.txt", "words")), None),
+    ("application/rtf", b"{\\rtf1\\ansi words}", "office"),
+    ("text/html", FEED, "feed"),
+    ("application/xml", FEED, "feed"),
+    ("application/xml", b'<?xml version="1.0"?><sitemap/>', None),
+    ("message/rfc822", MAIL, "mail"),
+    (None, MAIL, "mail"),
+    ("text/plain", b"Note: this is no mail.\nIt has one colon.", "text"),
+    ("text/html", b"", "html"),
+    ("text/html", None, None),
+]
+
+
+@pytest.mark.parametrize(("label", "body", "kind"), CASES)
+def test_the_type_of_a_file(label: str | None, body: bytes | None, kind: str | None) -> None:
+    assert types_of(pa.array([label], pa.string()), pa.array([body], pa.large_binary())).to_pylist() == [kind]
+
+
+def test_rows_are_told_apart_as_alone() -> None:
+    labels, bodies, kinds = zip(*CASES, strict=True)
+    told = types_of(pa.array(labels, pa.string()), pa.array(bodies, pa.large_binary()))
+    assert told.to_pylist() == list(kinds)
+
+
+@pytest.mark.parametrize("card", brought_types().values(), ids=list(brought_types()))
+def test_a_card_says_where_its_reader_is_and_how_files_are_called(card: FileType) -> None:
+    assert card.name in type_names()
+    assert card.read.count(":") == 1
+    assert card.endings
+    assert all(ending == ending.lower().strip(".") for ending in card.endings)
+    assert card.libraries
