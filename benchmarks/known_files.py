@@ -24,11 +24,13 @@ import known_texts
 from known_texts import RIGHT_TO_LEFT, UNSPACED, Block, Known
 
 LATIN = ("en", "de", "fr", "es")
+LAYERED = (*LATIN, "ru", "el")
+"""Languages that the font of a scanner's layer of text has, from left to right."""
+
 FONTS = Path("/usr/share/fonts")
 DEJAVU = FONTS / "truetype/dejavu/DejaVuSans.ttf"
 DEJAVU_BOLD = DEJAVU.with_name("DejaVuSans-Bold.ttf")
 DEVANAGARI = FONTS / "truetype/noto/NotoSansDevanagari-Regular.ttf"
-DROID = FONTS / "truetype/droid/DroidSansFallbackFull.ttf"
 DAY = "2026-11-19"
 SCAN_DPI = 130
 
@@ -348,9 +350,9 @@ def fpdf2(documents: list[Known], folder: Path) -> Iterator[Made]:
             self.cell(0, 6, f"{self.known.foot}  {self.page_no()}", align="C")
 
     for document in documents:
-        regular = {"hi": DEVANAGARI, "zh": DROID, "ja": DROID}.get(document.language, DEJAVU)
-        is_mirrored = document.layout == "columns" and document.language in RIGHT_TO_LEFT  # it begins at the left
-        if not regular.exists() or document.name.startswith("manual") or is_mirrored:
+        regular = DEVANAGARI if document.language == "hi" else DEJAVU
+        is_mirrored = document.layout != "plain" and document.language in RIGHT_TO_LEFT  # it begins at the left
+        if document.language in UNSPACED or document.name.startswith("manual") or is_mirrored or not regular.exists():
             continue
         pdf = Paper(format="A4")
         pdf.known = document
@@ -371,12 +373,11 @@ def _draw_fpdf(pdf: Any, document: Known) -> None:  # noqa: ANN401 -- of a libra
     align = "R" if document.language in RIGHT_TO_LEFT else "L"
     blocks = known_texts.blocks_of(document.html)
     sizes = {"h1": 19, "h2": 14, "h3": 12}
-    wrap = "CHAR" if document.language in UNSPACED else "WORD"
     if document.layout == "columns":
         with pdf.text_columns(ncols=2, gutter=8, text_align=align) as columns:
             for block in blocks:
                 pdf.set_font("F", style="B" if block.kind in sizes else "", size=sizes.get(block.kind, 10))
-                with columns.paragraph(bottom_margin=2, wrapmode=wrap) as paragraph:
+                with columns.paragraph(bottom_margin=2) as paragraph:
                     paragraph.write(block.text)
         return
     number = 0
@@ -384,7 +385,7 @@ def _draw_fpdf(pdf: Any, document: Known) -> None:  # noqa: ANN401 -- of a libra
         pdf.set_font("F", style="B" if block.kind in sizes else "", size=sizes.get(block.kind, 10))
         if block.kind == "table":
             layout = "NONE" if number % 2 else "ALL"
-            with pdf.table(block.rows, borders_layout=layout, text_align=align, wrapmode=wrap):
+            with pdf.table(block.rows, borders_layout=layout, text_align=align):
                 pass
             number += 1
             pdf.ln(3)
@@ -392,7 +393,7 @@ def _draw_fpdf(pdf: Any, document: Known) -> None:  # noqa: ANN401 -- of a libra
             bullet = "• " if block.kind == "li" else ""
             height = 0.5 * sizes.get(block.kind, 10)
             pdf.multi_cell(
-                0, height, bullet + block.text, align=align, wrapmode=wrap, new_x="LMARGIN", new_y="NEXT"
+                0, height, bullet + block.text, align=align, new_x="LMARGIN", new_y="NEXT"
             )
             pdf.ln(2)
 
@@ -477,9 +478,10 @@ def scanner(documents: list[Known], folder: Path) -> Iterator[Made]:
         if document.layout == "plain":
             _scanned(source, path, range(count), layer=False)
             yield made(path, "scan", document, unread=list(range(1, count + 1)))
-            path = named(folder, "scan_layer", document, "pdf")
-            _scanned(source, path, range(count), layer=True)
-            yield made(path, "scan layer", document)
+            if document.language in LAYERED:
+                path = named(folder, "scan_layer", document, "pdf")
+                _scanned(source, path, range(count), layer=True)
+                yield made(path, "scan layer", document)
         else:
             _scanned(source, path, range(1, count), layer=False)
             mixed = pdfium.PdfDocument.new()

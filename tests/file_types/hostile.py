@@ -31,6 +31,8 @@ from tests.peak import peak_kb
 SECONDS = Limits().seconds
 MEMORY = Limits().memory
 TEXT_MB = 64
+LOOK_SECONDS = 1.0
+LOOK_MB = 64
 SEED = 55
 MUTANTS = 12
 
@@ -187,6 +189,8 @@ _BY_MEMORY = (-signal.SIGABRT, -signal.SIGTRAP, -signal.SIGSEGV, -signal.SIGILL)
 
 def _told(name: str, body: bytes, absent: str) -> dict[str, Any]:
     """Read bytes, and return how it ended."""
+    if fault := _held(name, body):
+        return {"end": fault, "seconds": 0.0}
     started, text, size = time.process_time(), "", 0.0
     try:
         found = _reader(name)(body)
@@ -205,6 +209,22 @@ def _told(name: str, body: bytes, absent: str) -> dict[str, Any]:
         "size": size,
         "shows": bool(absent) and absent in text,
     }
+
+
+def _held(name: str, body: bytes) -> str:
+    """Return what is wrong with how a type looks at bytes outside of any sandbox, "" if nothing is."""
+    card = brought_types()[name]
+    if not card.holds:
+        return ""
+    module, _, function = card.holds.partition(":")
+    started, before = time.process_time(), peak_kb()
+    try:
+        getattr(import_module(module), function)(body)
+    except BaseException as error:  # noqa: BLE001 -- as above
+        return f"look crashed: {type(error).__name__}: {error}"[:200]
+    seconds, grown = time.process_time() - started, (peak_kb() - before) / 1e3
+    is_slow = seconds > LOOK_SECONDS or grown > LOOK_MB + 2 * len(body) / 1e6
+    return f"look took {seconds:.1f} s and {grown:.0f} MB" if is_slow else ""
 
 
 def _end(found: FileText, text: str) -> str:

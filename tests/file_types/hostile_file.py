@@ -16,6 +16,10 @@ class Hostile(NamedTuple):
     ends: tuple[str, ...] = ()
     absent: str = ""
 
+    def __repr__(self) -> str:
+        """Return its name and size: bytes of megabytes say nothing."""
+        return f"<{self.name}, {len(self.body)} bytes>"
+
 
 @cache
 def raw_bomb(unit: bytes, megabytes: int) -> bytes:

@@ -173,16 +173,16 @@ def _drawn() -> _Files:
     yield "pdf_80000_rules", simple(zlib.compress(rules + TEXT), deflated), ()
     cells = b"\n".join(b"%d %d 4 4 re S" % (i % 140 * 4, i // 140 * 4) for i in range(28_000))
     yield "pdf_28000_cells", simple(zlib.compress(cells + shown(0, "''") + TEXT), deflated), ()
-    for name, box in {"huge": b"[0 0 1e30 1e30]", "none": b"[0 0 0 0]", "turned": b"[595 842 0 0]", "words": b"[a b c d]", "negative": b"[-9e9 -9e9 -8e9 -8e9]"}.items():
+    for name, box in {"huge": b"[0 0 1e30 1e30]", "none": b"[0 0 0 0]", "backward": b"[595 842 0 0]", "words": b"[a b c d]", "negative": b"[-9e9 -9e9 -8e9 -8e9]"}.items():
         yield f"pdf_{name}_page", simple(page=PAGE.replace(b"[0 0 595 842]", box)), ()
     for name, matrix in {"far": b"1 0 0 1 1e9 1e9", "tiny": b"1e-9 0 0 1e-9 72 720", "flat": b"0 0 0 0 72 720", "endless": b"1e38 1e38 1e38 1e38 1e38 1e38"}.items():
         yield f"pdf_{name}_text", simple(TEXT.replace(b"72 720 Td", matrix + b" Tm")), ()
-    yield "pdf_turned_page", simple(page=PAGE.replace(b"/Type/Page", b"/Type/Page/Rotate 47"), ), ()
+    yield "pdf_page_turned_by_47", simple(page=PAGE.replace(b"/Type/Page", b"/Type/Page/Rotate 47"), ), ()
     yield "pdf_garbage_font", written([CATALOG, PAGES, PAGE, stream(TEXT), b"<</Type/Font/Subtype/TrueType/BaseFont/A/FontDescriptor<</Type/FontDescriptor/FontName/A/FontFile2 6 0 R>>>>", stream(b"\0\1\0\0\xff\xff" + bytes(range(256)) * 40)]), ()
     yield "pdf_no_font", simple(page=PAGE.replace(b"/Font<</F 5 0 R>>", b"")), ()
     yield "pdf_code_points", simple(b"BT /F 12 Tf 72 720 Td (\\000\\001\\377\\376\\033\\177) Tj ET"), ()
     yield "pdf_runs_a_program", written([CATALOG.replace(b"/Pages", b"/OpenAction<</S/Launch/F(/bin/sh)/Next<</S/JavaScript/JS(app.alert\\(1\\))>>>>/Pages"), PAGES, PAGE, stream(TEXT), FONT]), _READ
-    yield "pdf_holds_a_file", written([CATALOG.replace(b"/Pages", b"/Names<</EmbeddedFiles<</Names[(a)<</F(a)/EF<</F 6 0 R>>>>]>>>>/Pages"), PAGES, PAGE, stream(TEXT), FONT, stream(bomb(b"x", 512), b"/Filter/FlateDecode")]), _READ
+    yield "pdf_holds_a_file", written([CATALOG.replace(b"/Pages", b"/Names<</EmbeddedFiles<</Names[(a)<</F(a)/EF<</F 6 0 R>>>>]>>>>/Pages"), PAGES, PAGE, stream(TEXT), FONT, stream(bomb(b"x", 512), b"/Filter/FlateDecode")]), ("text", "cut", "too_large")
 
 
 _PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")

@@ -53,7 +53,7 @@ def _feeds() -> _Files:
     yield "title_of_10_megabytes", rss(_ITEM, title="x" * 10_000_000), ()
     yield "day_of_no_year", rss(_ITEM.replace("<title>", "<pubDate>Foo, 99 Bar 99999 99:99:99 +9999</pubDate><title>")), ("text",)
     yield "not_a_feed", b'<?xml version="1.0"?><x><y/></x>', ("damaged", "text")
-    yield "empty_feed", rss("", title=""), ("text", "damaged", "unread")
+    yield "empty_feed", rss("", title=""), ("text", "damaged", "unread", "empty")
 
 
 HEAD = b"From: a@example.org\r\nTo: b@example.org\r\nSubject: The log\r\nMIME-Version: 1.0\r\n"
