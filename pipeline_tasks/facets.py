@@ -56,10 +56,10 @@ class Copies:
 
     `compared` are the documents that it compares: all, or some, as it needs more of them than every one has; "" for a
     stage that compares none. With `equal`, a copy has the id of the document that stays. With `over_snapshots`, one of
-    each cluster of all snapshots stays, by the params `policy`, `sources` and `quality`: a later snapshot may supersede
-    what an earlier one kept. `replaced` is the section of history that names documents of earlier snapshots whose URL
-    has a newer one (`id`, `snapshot`, `by_id`, `by_snapshot`), "" for none. `deciding` are the params that stay as they
-    are as long as there is history. `title` is over its removals in a report.
+    each cluster of all snapshots stays, by the params `policy`, `sources`, `quality` and `prefer`: a later snapshot may
+    supersede what an earlier one kept. `replaced` is the section of history that names documents of earlier snapshots
+    whose URL has a newer one (`id`, `snapshot`, `by_id`, `by_snapshot`), "" for none. `deciding` are the params that
+    stay as they are as long as there is history. `title` is over its removals in a report.
     """
 
     compared: Literal["", "all", "some"] = ""

@@ -146,6 +146,7 @@ def winners(
         tuple(params.get("policy", Params().policy)),
         tuple(params.get("sources", ())),
         params.get("quality", "score"),
+        ranking.preferred(params.get("prefer", {})),
     )
     nodes = [node for batch in table.to_batches() for node in ranking.nodes(batch, policy).to_pylist()]
     order = {node["id"]: (node["rank"], node["id"]) for node in nodes}

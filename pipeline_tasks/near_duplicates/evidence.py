@@ -60,13 +60,14 @@ def reject_losers(
 def _evidence(defeat: Mapping[str, Any], edge: Mapping[str, Any], likeness: Likeness) -> str:
     """Return canonical JSON: the kept document, the deciding preference, and the document compared with this one."""
     winner, loser = defeat["winner"], defeat["node"]
+    order = (*(column for column, _ in likeness.prefer), *likeness.policy)
     proof = {
         "winner": winner["id"],
         "snapshot": winner["snapshot"],
         "near": edge["near"],
         likeness.similarity: round(edge["similarity"], 6),
         "bands": edge["shared_bands"],
-        "policy": list(likeness.policy),
-        "by": deciding_preference(winner["rank"], loser["rank"], likeness.policy),
+        "policy": list(order),
+        "by": deciding_preference(winner["rank"], loser["rank"], order),
     }
     return json.dumps(proof, sort_keys=True, separators=(",", ":"))

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipeline_tasks.facets import Bound
 from pipeline_tasks.profiles.removals import similarity
-from pipeline_tasks.text.near.ranking import Policy
+from pipeline_tasks.text.near.ranking import Policy, Preferred
 
 Similarity = Literal["jaccard", "containment", "cosine"]
 
@@ -34,6 +34,7 @@ class Likeness:
     pairs: int
     buckets: int
     edges_in_memory: int
+    prefer: Preferred = ()
 
     @property
     def reach(self) -> float:
@@ -43,7 +44,7 @@ class Likeness:
     @property
     def order(self) -> Policy:
         """The order in which the documents of a cluster are kept."""
-        return Policy(self.policy, self.sources, self.quality)
+        return Policy(self.policy, self.sources, self.quality, self.prefer)
 
     @property
     def rejected(self) -> str:

@@ -114,6 +114,10 @@ class Gate:
                 )
                 raise RecipeError(message)
 
+    def lead(self, url: str) -> None:
+        """Note the host of an address that a list names: it may be asked as one that an answer leads to."""
+        self.led.add(origin_of(url))
+
     def follow(self, response: "httpx.Response") -> None:
         """Note where an answer leads: a host that was asked may lead to others of the web, without secrets."""
         if response.has_redirect_location:

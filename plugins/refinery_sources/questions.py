@@ -12,6 +12,13 @@ QUESTIONS = {
         "look",
         was="sources",
     ),
+    "look cut": Entry(
+        "refinery_sources.commands.cut",
+        "list the files that were cut, with sizes, for `refinery pull addresses` to fetch again",
+        "look",
+        shows=True,
+        was="sources refetch",
+    ),
     "setup fetch": Entry(
         "refinery_sources.commands.fetch",
         "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url",

@@ -33,7 +33,10 @@ PIECE = 64 * 1024
 SILENT, CONNECTING = 60.0, 20.0
 """Seconds after which a server that sends nothing, or does not answer a call, is not there."""
 
-_AGENT = "refinery-pull/1 (crawl snapshots by refinery)"
+AGENT = "refinery-pull"
+"""The name of a pull in a robots.txt."""
+
+_USER_AGENT = f"{AGENT}/1 (crawl snapshots by refinery)"
 _UNKNOWN, _REFUSED = 401, 403
 _ABSENT = frozenset({404, 410})
 _ASKS_TO_WAIT = frozenset({_REFUSED, 429, 503})
@@ -74,7 +77,7 @@ def web(rate: Rate, connections: int, backoff: float = 1.0) -> Iterator[Web]:
 
     timeout = httpx.Timeout(SILENT, connect=CONNECTING)
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    headers = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
+    headers = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"}
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs URLs, whose query may be a secret
     gate = Gate()
     hooks: dict[str, list[Callable[..., None]]] = {"request": [gate.require], "response": [gate.follow]}

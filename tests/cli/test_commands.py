@@ -22,6 +22,8 @@ READERS = {
     "look versions": [],
     "diff": ["1", "2"],
     "look funnel": [],
+    "look types": [],
+    "look cut": [],
     "look report": [],
     "verify": [],
     "keep upgrade": [],

@@ -373,3 +373,40 @@ def test_bands_are_saved_with_the_winner_of_their_document(
         missing = sum(len(outlined[nodes.index(row["node"])]["keys"]) for row in losing)
         with pytest.raises(ContractError, match=f" {missing} "):
             list(save_bands(batches(others), batches(grouped[1]), likeness=LIKENESS))
+
+
+def of_types(texts: Sequence[str]) -> pa.Table:
+    """Documents, longer ones as PDFs: most clusters have both, or several of one type."""
+    types = ["html" if number % 3 else "pdf" for number in range(len(texts))]
+    return documents(texts, type=pa.array(types))
+
+
+@pytest.mark.parametrize("prefer", [{}, {"type": ["html", "pdf"]}, {"type": ["pdf"]}], ids=["none", "pages", "files"])
+def test_the_preferred_type_of_a_cluster_is_kept(tmp_path: Path, prefer: Mapping[str, Sequence[str]]) -> None:
+    table = of_types(variants(3, families=12))
+    exact, _ = day(tmp_path, table)
+    params = {"buckets": 2, "policy": ["lowest_id"], "prefer": prefer}
+    _, manifest = refining.refined(tmp_path, STAGE, exact, params)
+    assert {row["id"] for row in kept(tmp_path, manifest)} == days.winners(table, params)
+    type_of = dict(zip(table["id"].to_pylist(), table["type"].to_pylist(), strict=True))
+    proofs = [row["proof"] | {"lost": row["type"]} for row in removed(tmp_path, manifest)]
+    for proof in proofs:
+        names = [*dict(prefer).get("type", ())]
+        ranks = [
+            names.index(name) if name in names else len(names) for name in (type_of[proof["winner"]], proof["lost"])
+        ]
+        assert ranks == sorted(ranks)
+        assert proof["by"] == ("type" if ranks[0] < ranks[1] else "lowest_id")
+    assert ("type" in {proof["by"] for proof in proofs}) == bool(prefer)
+
+
+@pytest.mark.parametrize("prefer", [{"type": []}, {"type": ["html", "html"]}, {"type": ["html"], "language": ["de"]}])
+def test_a_vague_preference_is_refused(prefer: Mapping[str, Sequence[str]]) -> None:
+    with pytest.raises(RecipeError, match="`prefer` names one column"):
+        Params(prefer={column: tuple(values) for column, values in prefer.items()})
+
+
+def test_history_is_as_before_without_a_preference_and_another_with_one() -> None:
+    assert likeness_of(Params()).history_version == likeness_of(Params(prefer={})).history_version
+    versions = {likeness_of(Params(prefer={"type": names})).history_version for names in (("html",), ("pdf",))}
+    assert len(versions | {likeness_of(Params()).history_version}) == 3

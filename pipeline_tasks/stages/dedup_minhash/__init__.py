@@ -25,8 +25,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def reads_for(params: Params) -> tuple[str, ...]:
-    """Return the column that the policy `quality` compares."""
-    return (params.quality,) if "quality" in params.policy else ()
+    """Return the columns that the policy `quality` and `prefer` compare."""
+    return (*((params.quality,) if "quality" in params.policy else ()), *params.prefer)
 
 
 def canceled(params: Params) -> Iterator[Canceled]:

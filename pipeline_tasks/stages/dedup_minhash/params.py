@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pipeline_tasks.constraints import Buckets, Count, Positive, Range, Ratio, Seed
+from pipeline_tasks.constraints import OMITTED, Buckets, Count, Positive, Range, Ratio, Seed
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.near_duplicates.likeness import Likeness
-from pipeline_tasks.text.near.ranking import require_policy
+from pipeline_tasks.text.near.ranking import preferred, require_policy
 
 SHINGLES = "shingles"
 """The column of history that has sets of shingles, and that of documents that has their size."""
@@ -32,7 +33,9 @@ class Params:
     Of each connected cluster, over all snapshots, the first document by `policy` is kept: an ordered list of `url`
     (shortest address; states of a page have the same), `quality` (highest value of the column `quality`), `newest`,
     `oldest`, `longest`, `source` (first of `sources` that is the document's source or the end of its host) and
-    `lowest_id`, which always breaks the last tie. So by default the newest state of a page stays. No snapshot is
+    `lowest_id`, which always breaks the last tie. So by default the newest state of a page stays. `prefer` comes before
+    all of `policy`: a column of names with its values, the best first (`{type: [html, pdf]}`: of a page and its PDF the
+    page stays); documents with other values come behind, in the order of `policy`. No snapshot is
     privileged: an earlier winner that is no longer the first is superseded, and the next version lists it.
     Members of a band are compared by stars, then pair by pair, until all that are not connected were compared, for at
     most `rounds` rounds of at most `pairs` comparisons per band (or one per new member, where that is more). Bands
@@ -57,15 +60,28 @@ class Params:
     pairs: Positive = 20_000
     buckets: Buckets = 0
     edges_in_memory: Count = 4_000_000
+    prefer: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata={OMITTED: {}})
 
     def __post_init__(self) -> None:
-        require_policy("dedup_minhash", self.policy, self.sources)
+        require_policy("dedup_minhash", self.policy, self.sources, self.prefer)
         if self.bands * self.rows > MOST_MINIMA:
             message = f"dedup_minhash: bands {self.bands} x rows {self.rows} are more than {MOST_MINIMA:,} minima"
             raise RecipeError(message)
 
 
-DECIDING = ("ngram", "shingle", "bands", "rows", "seed", "similarity", "threshold", "policy", "sources", "quality")
+DECIDING = (
+    "ngram",
+    "shingle",
+    "bands",
+    "rows",
+    "seed",
+    "similarity",
+    "threshold",
+    "policy",
+    "sources",
+    "quality",
+    "prefer",
+)
 """What `history_version` follows from, beside the form of signatures."""
 
 
@@ -80,7 +96,7 @@ def history_version(params: Params) -> int:
         params.similarity,
         params.threshold,
     )
-    name = json.dumps([SIGNATURE_FORM, edges, params.policy, params.sources, params.quality])
+    name = json.dumps([SIGNATURE_FORM, edges, params.policy, params.sources, params.quality, *preferred(params.prefer)])
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
 
 
@@ -96,6 +112,7 @@ def likeness_of(params: Params) -> Likeness:
         policy=params.policy,
         sources=params.sources,
         quality=params.quality,
+        prefer=preferred(params.prefer),
         rounds=params.rounds,
         pairs=params.pairs,
         buckets=params.buckets,

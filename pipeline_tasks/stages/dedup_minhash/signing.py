@@ -12,7 +12,7 @@ from pipeline_tasks.text.near.ranking import columns_ranked, nodes
 
 def columns_signed(params: Params) -> tuple[str, ...]:
     """Return the columns of documents that `sign_documents` reads."""
-    return ("text", *columns_ranked(params.policy, params.quality))
+    return ("text", *columns_ranked(params.policy, params.quality, params.prefer))
 
 
 def sign_documents(documents: Batches, *, params: Params) -> Batches:

@@ -40,8 +40,9 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def reads_for(params: Params) -> tuple[str, ...]:
-    """Return the column that the policy `quality` compares, and that of the languages if they are named."""
-    return (*((params.quality,) if "quality" in params.policy else ()), *((LANGUAGE,) if params.languages else ()))
+    """Return the columns that the policy `quality` and `prefer` compare, and that of languages if they are named."""
+    of_policy = (*((params.quality,) if "quality" in params.policy else ()), *params.prefer)
+    return (*of_policy, *((LANGUAGE,) if params.languages else ()))
 
 
 def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:

@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from xxhash import xxh3_64_intdigest
 
-from pipeline_tasks.constraints import Buckets, Count, Positive, Range, Seed
+from pipeline_tasks.constraints import OMITTED, Buckets, Count, Positive, Range, Seed
 from pipeline_tasks.near_duplicates.likeness import Likeness
-from pipeline_tasks.text.near.ranking import require_policy
+from pipeline_tasks.text.near.ranking import preferred, require_policy
 from pipeline_tasks.text.near.vectors import rows_for
 from pipeline_tasks.text.words.language_codes import parse_language
 
@@ -32,8 +32,8 @@ class Params:
     planes per band as let a pair at the `threshold` be a candidate with probability `recall`
     (`text.near.vectors.rows_for`), and more similar ones oftener. A candidate pair is an edge when the cosine of its
     vectors is at least `threshold`. Of each connected cluster, over all snapshots, the first document by `policy` is
-    kept: an ordered list as of `dedup_minhash`, and the same as that stage's if the recipe has both. No snapshot is
-    privileged: an earlier winner that is no longer the first is superseded.
+    kept: an ordered list as of `dedup_minhash`, as is `prefer`, and the same as those of that stage if the recipe has
+    both. No snapshot is privileged: an earlier winner that is no longer the first is superseded.
     Members of a band are compared as in `dedup_minhash` (`rounds`, `pairs`); bands that are not compared to the end are
     counted in `unsettled_semantic_bands`. Documents without a vector are kept.
     `languages` are those that the model knows, written as in `filter_language`: documents in others are neither
@@ -55,9 +55,10 @@ class Params:
     pairs: Positive = 20_000
     buckets: Buckets = 0
     edges_in_memory: Count = 4_000_000
+    prefer: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata={OMITTED: {}})
 
     def __post_init__(self) -> None:
-        require_policy("dedup_semantic", self.policy, self.sources)
+        require_policy("dedup_semantic", self.policy, self.sources, self.prefer)
 
     @property
     def rows(self) -> int:
@@ -65,14 +66,16 @@ class Params:
         return rows_for(self.threshold, self.bands, self.recall)
 
 
-DECIDING = ("threshold", "bands", "rows", "seed", "policy", "sources", "quality")
+DECIDING = ("threshold", "bands", "rows", "seed", "policy", "sources", "quality", "prefer")
 """What `history_version` follows from."""
 
 
 def history_version(params: Params) -> int:
     """Return the number that marks comparable history, but for model and languages: a hash of what decides on edges."""
     edges = (params.threshold, params.bands, params.rows, params.seed)
-    name = json.dumps(["dedup_semantic", 1, edges, params.policy, params.sources, params.quality])
+    name = json.dumps(
+        ["dedup_semantic", 1, edges, params.policy, params.sources, params.quality, *preferred(params.prefer)]
+    )
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
 
 
@@ -105,6 +108,7 @@ def likeness_of(params: Params) -> Likeness:
         policy=params.policy,
         sources=params.sources,
         quality=params.quality,
+        prefer=preferred(params.prefer),
         rounds=params.rounds,
         pairs=params.pairs,
         buckets=params.buckets,

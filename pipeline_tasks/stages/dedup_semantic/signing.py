@@ -32,7 +32,13 @@ pc: Any = pyarrow.compute
 
 def columns_signed(params: Params) -> tuple[str, ...]:
     """Return the columns of documents that `sign_documents` reads."""
-    return (VECTORS, EMBEDDING_MODEL, EMBEDDING_LANGUAGES, LANGUAGE, *columns_ranked(params.policy, params.quality))
+    return (
+        VECTORS,
+        EMBEDDING_MODEL,
+        EMBEDDING_LANGUAGES,
+        LANGUAGE,
+        *columns_ranked(params.policy, params.quality, params.prefer),
+    )
 
 
 def sign_documents(documents: Batches, *, params: Params) -> Batches:

@@ -1,6 +1,6 @@
 """Encode the keep policy as a sort key; the document to keep sorts first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,29 @@ _SIGN = np.uint64(1 << 63)
 _LONGEST = np.uint64(0xFFFE)
 
 
-def require_policy(stage: str, policy: Sequence[str], sources: Sequence[str]) -> None:
-    """Raise RecipeError for a preference that is unknown, and for `source` without `sources` or the reverse."""
+Preferred = tuple[tuple[str, tuple[str, ...]], ...]
+"""A column with its values, the best first; none if no column comes before the preferences of a policy."""
+
+
+def preferred(prefer: Mapping[str, Sequence[str]]) -> Preferred:
+    """Return a param `prefer` as a policy has it."""
+    return tuple((column, tuple(values)) for column, values in prefer.items())
+
+
+def require_policy(
+    stage: str, policy: Sequence[str], sources: Sequence[str], prefer: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise RecipeError for a preference that is unknown, `source` without `sources` or the reverse, a vague `prefer`.
+
+    A mapping has no order, so `prefer` names one column; a value that is there twice has no one place.
+    """
     for preference in policy:
         if preference not in POLICIES:
             message = f"{stage}: policy {preference!r} is not one of {', '.join(POLICIES)}"
             raise RecipeError(message)
+    if len(prefer) > 1 or any(len(set(values)) < max(len(values), 1) for values in prefer.values()):
+        message = f"{stage}: `prefer` names one column with its values, the best first and each once; correct it"
+        raise RecipeError(message)
     if ("source" in policy) != bool(sources):
         message = f"{stage}: `sources` (a list, the best first) and the policy `source` need each other"
         raise RecipeError(message)
@@ -55,12 +72,13 @@ class Policy:
     `url` prefers the shortest address, which all states of a page share (`text.urls.keys`); `newest` after it decides
     between them. `quality` prefers the highest value of the column `quality`, `newest` and `oldest` go by crawl date,
     `longest` by characters, `source` by the first entry of `sources` that is the document's source or the end of its
-    host.
+    host. Before all of them comes the column of `prefer`, by the place of its value among those that are named.
     """
 
     order: tuple[str, ...]
     sources: tuple[str, ...] = ()
     quality: str = "score"
+    prefer: Preferred = ()
 
 
 RANKED = {
@@ -73,19 +91,21 @@ RANKED = {
 """The columns that a preference compares; `quality` compares the one that the policy names."""
 
 
-def columns_ranked(order: Sequence[str], quality: str) -> tuple[str, ...]:
-    """Return the columns of documents that `nodes` reads for the preferences of `order`."""
+def columns_ranked(order: Sequence[str], quality: str, prefer: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the columns of documents that `nodes` reads for the preferences of `order`, and for `prefer`."""
     compared = {"quality": (quality,), **RANKED}
-    return ("id", "snapshot", *dict.fromkeys(name for preference in order for name in compared.get(preference, ())))
+    ranked = (name for preference in order for name in compared.get(preference, ()))
+    return ("id", "snapshot", *dict.fromkeys((*prefer, *ranked)))
 
 
 def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.StructArray:
     """Return the `NODE` of each document of a batch, none of them known from history.
 
-    A document without a date, score or listed source ranks last in that preference. KeyError names a column that a
-    preference needs and the batch lacks.
+    A document without a date, score, listed source or preferred value ranks last in that preference. KeyError names a
+    column that a preference needs and the batch lacks.
     """
-    ranks = [_hex(_rank(batch, preference, policy)) for preference in policy.order if preference != "lowest_id"]
+    ranks = [_hex(_place_of(batch.column(column), values)) for column, values in policy.prefer]
+    ranks += [_hex(_rank(batch, preference, policy)) for preference in policy.order if preference != "lowest_id"]
     rank = pc.binary_join_element_wise(*ranks, "") if ranks else pa.array([""] * batch.num_rows, pa.string())
     snapshot = batch.column("snapshot").fill_null("")
     return _struct(rank, batch.column("id"), snapshot, known=False)
@@ -175,6 +195,11 @@ def _addresses(urls: pa.Array) -> npt.NDArray[np.uint64]:
     lengths = np.minimum(_numbers(pc.fill_null(pc.binary_length(addresses), 0)), _LONGEST)
     ranks = (lengths << np.uint64(48)) | (hash_texts(addresses.fill_null("")) >> np.uint64(16))
     return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, ranks)
+
+
+def _place_of(column: pa.Array, values: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Return the place of each value in the list; the length of the list if it is not listed."""
+    return _numbers(pc.fill_null(pc.index_in(column.cast(pa.string()), pa.array(values, pa.string())), len(values)))
 
 
 def _place_in(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:

@@ -10,12 +10,14 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.shipped import state_folder
 from pipeline_tasks.store import storage
 from pipeline_tasks.yaml_file import parse_yaml
+from refinery_sources.addresses.source import KIND, Addresses
 from refinery_sources.admission import admitted
 from refinery_sources.budget import SLOWEST, Rate
 from refinery_sources.commands.pull_progress import Progress
@@ -44,9 +46,14 @@ OPTIONS = tuple(dict.fromkeys([*QUERY, *RECORDS]))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the source, what to take of it, where to, and how fast."""
-    parser.add_argument("source", help="a recipe of a source, by name or path; or cc: Common Crawl by these options")
+    parser.add_argument(
+        "source",
+        help="a recipe of a source, by name or path; cc: Common Crawl by these options; addresses: those of --list",
+    )
+    parser.add_argument("--list", metavar="FILE", help="a list of addresses, as `refinery look cut` prints it")
     to = (
-        "where to land: for cc a new folder or s3://bucket/prefix, for a recipe that of all landings (REFINERY_LANDING)"
+        "where to land: for cc and addresses a new folder or s3://bucket/prefix, for a recipe that of all landings "
+        "(REFINERY_LANDING)"
     )
     parser.add_argument("--to", default="", metavar="URI", help=to)
     parser.add_argument(
@@ -83,7 +90,8 @@ def _add_crawl(group: argparse._ArgumentGroup) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Pull, or plan to; print what has landed and how it is refined."""
-    recipe = _with_bounds(_crawl(options) if options.source == CC else _recipe(options), options)
+    by_options = {CC: _crawl, KIND: _addresses}
+    recipe = _with_bounds(by_options.get(options.source, _recipe)(options), options)
     progress = Progress()
     with web(recipe.rate, recipe.workers) as on:
         if options.again:
@@ -119,7 +127,22 @@ def _crawl(options: argparse.Namespace) -> SourceRecipe:
     return SourceRecipe("", "common_crawl_records", CrawlRecords(**given))
 
 
+def _addresses(options: argparse.Namespace) -> SourceRecipe:
+    """Return the query of a list of addresses as a recipe without a name."""
+    if not options.list or not options.to:
+        message = "refinery pull addresses needs --list FILE, as `refinery look cut` prints it, and --to URI"
+        raise RecipeError(message)
+    given = [name for name in OPTIONS if getattr(options, name) is not None]
+    if given or options.set:
+        message = f"--{'set' if options.set else given[0]} is no option of a list of addresses; leave it out"
+        raise RecipeError(message)
+    return SourceRecipe("", KIND, bind_fields(Addresses, {"list": options.list}, f"refinery pull {KIND}"))
+
+
 def _recipe(options: argparse.Namespace) -> SourceRecipe:
+    if options.list:
+        message = f"--list is an option of `refinery pull {KIND}`; for a recipe write --set list=FILE"
+        raise RecipeError(message)
     given = [name for name in OPTIONS if getattr(options, name) is not None]
     if given:
         option = "from" if given[0] == "address" else given[0]

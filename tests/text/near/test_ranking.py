@@ -58,6 +58,16 @@ def test_sources_rank_by_their_place_in_the_list() -> None:
     assert order(Policy(("source",), ("books", "a.org", "b.org")), url=urls, source=sources) == [3, 1, 0, 4, 2]
 
 
+def test_preferred_values_come_first_in_their_order_and_a_tie_is_left_to_the_policy() -> None:
+    types = pa.array(["pdf", "html", None, "epub", "html", "pdf"], pa.string())
+    dates = pa.array([f"2026-11-2{day}" for day in (0, 1, 5, 6, 2, 3)], pa.string())
+    by = Policy(("newest",), prefer=(("type", ("html", "pdf")),))
+    assert order(by, type=types, crawled_at=dates) == [4, 1, 5, 0, 3, 2]
+    table = documents(["a", "b"], type=pa.array(["pdf", "html"]))
+    worse, better = (node["rank"] for node in nodes(table.to_batches()[0], by).to_pylist())
+    assert deciding_preference(better, worse, ("type", "newest")) == "type"
+
+
 def test_the_shortest_address_ranks_first_and_states_of_a_page_are_equal() -> None:
     page = ["https://a.org/page?utm_source=x", "http://A.org/page/", "https://a.org/page"]
     urls = pa.array([None, "https://a.org/page/print", *page, "https://a.org"], pa.string())
