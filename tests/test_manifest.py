@@ -17,7 +17,8 @@ from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, folded, identified, load, schema_pairs, total
 from pipeline_tasks.profiles.bins import octave_bins
-from pipeline_tasks.profiles.columns import merge, profile, quantile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge, quantile
 from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.sealed import canonical, seal, sha256
 from pipeline_tasks.stage import Secret, Shard

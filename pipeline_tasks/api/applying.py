@@ -91,7 +91,8 @@ def _sound(rows: Rows, needed: Needed, unread: list[pa.RecordBatch]) -> Iterator
 
 def _committed(root: str, batches: Iterator[pa.RecordBatch]) -> tuple[str, pa.Schema]:
     """Commit rows as what a stage left, all in one shard; return the path of its manifest, and their columns."""
-    from pipeline_tasks.profiles.columns import merge, profile
+    from pipeline_tasks.profiles.columns import profile
+    from pipeline_tasks.profiles.merging import merge
     from pipeline_tasks.store import storage
     from pipeline_tasks.store.committing import commit_manifest
     from pipeline_tasks.store.shards.file import ShardWriter

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline_tasks.gate import limits
 from pipeline_tasks.profiles.bins import octave_end
-from pipeline_tasks.profiles.columns import quantile, quantile_bin
+from pipeline_tasks.profiles.merging import quantile, quantile_bin
 
 
 @dataclass(frozen=True, slots=True)

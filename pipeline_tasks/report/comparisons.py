@@ -13,7 +13,7 @@ from pipeline_tasks.cards import adds, of_stage, stage_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.columns import merge, quantile
+from pipeline_tasks.profiles.merging import merge, quantile
 from pipeline_tasks.profiles.signals import ALL, SIGNALS, quantiles_of, share_above
 from pipeline_tasks.report.left_over import LeftOver
 from pipeline_tasks.stage import Idle

@@ -11,7 +11,7 @@ from pipeline_tasks.gate.explaining import explain, note_of
 from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.profiles.merging import quantile
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.report.comparison_plots import lines_of
 from pipeline_tasks.report.comparisons import Comparison, comparisons

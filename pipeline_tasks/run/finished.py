@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pipeline_tasks.profiles.columns import add, merge
+from pipeline_tasks.profiles.merging import add, merge
 from pipeline_tasks.profiles.spread import Counts
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tasks.task import Receipt, load_receipt, receipt_path

@@ -29,8 +29,8 @@ from pipeline_tasks.manifest import (
     stage_prefix,
     total,
 )
-from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.field_types import FIELDS, summed
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import joined

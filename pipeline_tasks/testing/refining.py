@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path, schema_pairs
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input

@@ -13,8 +13,9 @@ from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.suites import EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.distributions import DISTRIBUTIONS
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES

@@ -27,7 +27,8 @@ from pipeline_tasks.gate.facts.spent import SPENT
 from pipeline_tasks.gate.suites import load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.removals import losses
 from pipeline_tasks.recipe import EVERY, PUBLISH, VERDICT
 from pipeline_tasks.schema import LOCATOR

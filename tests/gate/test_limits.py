@@ -30,7 +30,8 @@ from pipeline_tasks.gate.estimates import (
 )
 from pipeline_tasks.gate.facts.comparison import psi
 from pipeline_tasks.gate.suites import EXPECTATIONS, apply_bounds
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.recipe import EVERY
 
 SHARES = [step / 40 for step in range(1, 40)]

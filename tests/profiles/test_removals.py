@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.inspect.funnel import funnel_lines
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.removals import (
     DERIVED,
     LARGEST,

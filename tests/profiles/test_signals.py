@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.signals import (
     ALL,
     LARGEST,

@@ -12,7 +12,8 @@ import pytest
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.publish.logs.version_log import Retraction
 from pipeline_tasks.report.contents import Contents

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.run.finished import Collector, kept_profile
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine

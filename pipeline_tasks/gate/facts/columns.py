@@ -18,7 +18,7 @@ from pipeline_tasks.gate.estimates import (
 )
 from pipeline_tasks.gate.facts.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.sums import MILLIONTHS, MOMENTS
 from pipeline_tasks.stage import Stage
 

@@ -24,7 +24,7 @@ from pipeline_tasks.gate.facts.columns import numeric_columns
 from pipeline_tasks.gate.facts.rows import pages_in, rows_due
 from pipeline_tasks.gate.facts.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest, Tally
-from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.profiles.merging import quantile
 from pipeline_tasks.profiles.signals import PREFIX
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
 from pipeline_tasks.store.reading import read_history

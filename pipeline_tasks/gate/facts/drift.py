@@ -7,8 +7,8 @@ from pipeline_tasks.gate.estimates import Estimate, Facts
 from pipeline_tasks.gate.facts.comparison import alike, binned, psi, stability
 from pipeline_tasks.gate.facts.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.distributions import DISTRIBUTIONS, changes_rows
+from pipeline_tasks.profiles.merging import merge
 
 Profile = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from pipeline_tasks.gate.facts.comparison import psi
 from pipeline_tasks.gate.facts.subject import profiles_of
 from pipeline_tasks.inspect.chosen import document_manifest
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.profiles.merging import quantile
 from pipeline_tasks.sealed import canonical
 
 MIDDLE = 0.5

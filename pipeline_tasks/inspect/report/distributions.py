@@ -7,7 +7,7 @@ from typing import Any
 from pipeline_tasks.cards import has_sequences, is_stage
 from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.plots.distributions import SERIES
-from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.store.reading import read_manifest

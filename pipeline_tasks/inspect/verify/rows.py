@@ -15,8 +15,9 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles import file_types
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.distributions import profiled_by
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline_tasks.cards import has_param
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest, identified, stage_prefix
-from pipeline_tasks.profiles.columns import merge
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.publish.datasets.cluster_sizes import SIZES, sizes_within
 from pipeline_tasks.publish.datasets.leaving import KEYS, LEAVING, superseded_within
 from pipeline_tasks.publish.logs import version_log

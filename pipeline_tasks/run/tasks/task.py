@@ -18,8 +18,9 @@ from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, KernelFailed, cause
 from pipeline_tasks.libraries import Libraries, installed, release, require_same
 from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
-from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.field_types import FieldCounts, summed
+from pipeline_tasks.profiles.merging import merge
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
