@@ -86,6 +86,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
     "extract": numbers(chars=[800, 1200, 2400] * 40, coverage=[0.9, 0.95, 1.0] * 40, seams=[0, 0, 1] * 40)
     | coverages_of(0.9, 0.95, 1.0),
+    "read_images": numbers(images_read=[0.9, 1.0] * 60),
     "check_rights": numbers(robots_txt=["allowed"] * 110 + ["disallowed"] * 10, opt_out=["robots_txt"] * 10),
     "filter_url": {},
     "filter_language": numbers(language=["en", "de"] * 60, language_score=[0.9, 0.95] * 60),
@@ -345,6 +346,10 @@ def bad_near_copies(good: Manifest) -> Bad:
     yield profiled(good, shingles=[0, 80] * 60), None
 
 
+def bad_images(good: Manifest) -> Bad:
+    yield profiled(good, images_read=[0.0] * 4000), None
+
+
 def bad_meaning(good: Manifest) -> Bad:
     yield merged_into_one(good), None
     yield profiled(kept(good, 0.01), unsettled_semantic_bands=[3] * 10), None
@@ -474,6 +479,7 @@ PLANTED = {
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
     "enrich": bad_types,
+    "read_images": bad_images,
     "embed": bad_vectors,
     "dedup_semantic": bad_meaning,
     "topics": bad_topics,

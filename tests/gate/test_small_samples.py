@@ -47,6 +47,10 @@ def untyped(good: Manifest) -> Manifest:
     return profiled(good, document_type=["unknown"] * good.rows)
 
 
+def unread(good: Manifest) -> Manifest:
+    return profiled(good, images_read=[0.0] * good.rows)
+
+
 def without_topics(good: Manifest) -> Manifest:
     return profiled(good, topic=["unknown"] * good.rows)
 
@@ -61,6 +65,7 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "ingest": badly_served,
     "extract": none_kept,
     "check_rights": mostly_closed,
+    "read_images": unread,
     "filter_url": tenth_kept,
     "filter_language": none_kept,
     "filter_quality": none_kept,
