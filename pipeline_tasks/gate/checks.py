@@ -176,7 +176,8 @@ def check_overrides(overrides: Mapping[str, str], gates: Iterable[str]) -> None:
     names = tuple(gates)
     for gate, why in overrides.items():
         if gate not in names:
-            message = f"override {gate!r}: no such gate{nearest(gate, names)}; the gates are {', '.join(names)}"
+            meant = nearest(gate, names)
+            message = f"override {gate!r}: there is no such gate{meant}; the gates are {', '.join(names)}"
             raise RecipeError(message)
         check_reason(gate, why)
 

@@ -18,7 +18,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import NewestSnapshot, OnlyRecipe, version_of
-from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
+from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, columns_grouped, groups_of, sites_of
 from pipeline_tasks.inspect.looks import names_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stage import Shard, Stage
@@ -159,7 +159,8 @@ def breakdown(
     tally = _Tally(column, across, frozenset() if sees_rejected else frozenset({column, across} - counted))
     shards = _shards(root, version)
     read = _within(shards, most_bytes)
-    for batch, is_kept in ((batch, is_kept) for shard, is_kept in read for batch in read_shards(root, [shard])):
+    columns = (*columns_grouped(column), *columns_grouped(across), REASON, "url", "language", enrich.TYPE, ESTIMATE)
+    for batch, is_kept in ((batch, is_kept) for shard, is_kept in read for batch in _batches(root, shard, columns)):
         tally.add(batch, is_kept=is_kept)
     for name, seen in ((column, tally.documents), (across, tally.values)):
         if name and {*seen} <= {UNSAID}:
@@ -168,6 +169,15 @@ def breakdown(
     rows, total = (sum(shard.rows for shard, _ in some) for some in (read, shards))
     values = [name for name, _ in _largest(tally.values)]
     return Breakdown(column, tally.groups(), rows, total, across, values)
+
+
+def _batches(root: str, shard: Shard, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a shard's rows, with their texts where nothing else says their type and tokens."""
+    for batch in read_shards(root, [shard], columns):
+        if not {enrich.TYPE, ESTIMATE} <= {*batch.schema.names}:
+            yield from read_shards(root, [shard], [*columns, "text"])
+            return
+        yield batch
 
 
 class _Tally:
@@ -257,8 +267,8 @@ def _typed(batch: pa.RecordBatch) -> pa.RecordBatch | None:
     """Return rows with what `enrich` says of their texts; None of rows that it cannot read."""
     if {enrich.TYPE, ESTIMATE} <= {*batch.schema.names}:
         return batch
-    if not {"text", "url"} <= {*batch.schema.names}:
-        return None
+    if not {"text", "url"} <= {*batch.schema.names} or batch["text"].null_count == batch.num_rows:
+        return None  # the loops that read texts take seconds to load
     known = batch.select([name for name in ("text", "url", "language") if name in batch.schema.names])
     [typed] = enrich.enrich(iter([known]))
     return typed

@@ -1,14 +1,18 @@
 """Documents by type, or any column: kept, rejected for which reason, of which sites."""
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from refinery_study.breakdown import breakdown
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.reading import read_shards
 from tests import small_build
 from tests.documents import documents
 from tests.refining import commit_parent, refined
@@ -119,6 +123,23 @@ def test_tokens_are_estimated_of_every_text_whether_the_recipe_has_enrich_or_not
         )
     ]
     assert tokens[0] == tokens[1]
+
+
+@pytest.mark.parametrize(("enriched", "texts"), [(True, 1), (False, 2)])
+def test_texts_are_read_where_nothing_else_says_type_and_tokens(
+    enriched: bool, texts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a recipe with `enrich` those of what was rejected before it alone."""
+    version, read = published(tmp_path, enriched=enriched), list[Sequence[str]]()
+
+    def recorded(root: str, shards: Iterable[Shard], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        read.append(columns)
+        return read_shards(root, shards, columns)
+
+    monkeypatch.setattr("refinery_study.breakdown.read_shards", recorded)
+    assert sum(group.documents for group in breakdown(str(tmp_path), version, "language").groups) == 5
+    assert sum("text" in columns for columns in read) == texts
+    assert not any("crawled_at" in columns for columns in read)
 
 
 def test_the_command_prints_the_table_of_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Marked texts have both texts, no more of them than is asked for, and nothing of what was redacted."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,8 @@ from pipeline_tasks.inspect.document.text_edits import (
     scrubbed,
 )
 from pipeline_tasks.publish.logs import version_log
+from tests.documents import documents
+from tests.refining import commit_parent, refined
 from tests.small_root import RECIPE, SmallRoot
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", " ", "  ", "\n", "é", "x y"]), max_size=40).map("".join)
@@ -99,3 +102,18 @@ def test_texts_are_withheld_where_a_stage_of_the_version_is_not_known_here(
     known = {name: stage_card(name) for name in version.manifests if name not in ("land", "extract")}
     monkeypatch.setattr("pipeline_tasks.inspect.document.text_edits.known_card", known.get)
     assert scrubbed(small_root.root, version, ["A text.", ""], "en", "") == [WITHHELD.format("extract"), ""]
+
+
+def test_texts_of_several_documents_are_scrubbed_together_as_one_by_one(tmp_path: Path) -> None:
+    table = documents(["A clean text."], ["https://a.example/1"]).append_column("language", [["en"]])
+    path, _ = refined(tmp_path, "scrub_pii", commit_parent(tmp_path, [table]))
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"scrub_pii": path}, "verdicts": {}}
+    root = str(tmp_path)
+    version = version_log.append(root, entry | {"prefix": "", "documents": 1, "tokens": 0, "sequences": 0})
+    texts, languages = ["Mail ann@firm.org now.", "Tel. +49 30 901820, bitte.", ""], ["en", "de", ""]
+    urls = ["https://a.example/2", "https://b.de/", ""]
+    together = scrubbed(root, version, texts, languages, urls)
+    assert together == [
+        scrubbed(root, version, [text], *of)[0] for text, *of in zip(texts, languages, urls, strict=True)
+    ]
+    assert together[0] == "Mail <EMAIL> now."

@@ -188,26 +188,32 @@ def _folded(piece: Piece, first: int, last: int) -> list[Piece]:
 # --- Personal data --------------------------------------------------------------------------------------------------
 
 
-def scrubbed(root: str, version: Version, texts: Sequence[str], language: str, url: str) -> list[str]:
+def scrubbed(
+    root: str, version: Version, texts: Sequence[str], language: str | Sequence[str], url: str | Sequence[str]
+) -> list[str]:
     """Return texts without the personal data that a stage of the version finds; as they are without such a stage.
 
+    They have one language and URL, or one each: a stage is asked once, as it first looks whether it finds what it must.
     Texts of stages before it have it still, and what a filter cut was never scrubbed. Where a model finds it, which is
     not here, WITHHELD stands for each text; so it does where a stage of the version is not known here: it may clear.
     """
     stages = [stage for stage in stages_of(root, version) if stage not in (LAND, COMPOSE)]
     shown = [*texts]
+    languages, urls = ([each] * len(shown) if isinstance(each, str) else each for each in (language, url))
     for stage in (stage for stage in stages if clears_personal_data(stage) or known_card(stage) is None):
-        shown = _scrubbed_by(root, version, stage, shown, language, url)
+        shown = _scrubbed_by(root, version, stage, shown, languages, urls)
     return shown
 
 
-def _scrubbed_by(root: str, version: Version, stage: str, texts: Sequence[str], language: str, url: str) -> list[str]:
+def _scrubbed_by(
+    root: str, version: Version, stage: str, texts: Sequence[str], languages: Sequence[str], urls: Sequence[str]
+) -> list[str]:
     """Return texts without what one stage finds, WITHHELD in their place where that cannot be told here."""
     columns = {
         "text": pa.array(texts, pa.large_string()),
         "chars": pa.array([len(text) for text in texts], pa.int64()),
-        "language": pa.array([language] * len(texts), pa.string()),
-        "url": pa.array([url] * len(texts), pa.string()),
+        "language": pa.array(languages, pa.string()),
+        "url": pa.array(urls, pa.string()),
     }
     card, params = known_card(stage), read_manifest(root, version.manifests[stage]).params
     spans = card.spans if card else None

@@ -2,7 +2,7 @@
 
 import hashlib
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,11 +113,11 @@ def read_drawn(root: str, version: Version, drawn: Iterable[Drawn]) -> list[Samp
         wanted.setdefault(each.shard, {})[each.place] = at
     stages = {each.shard: each.stage for each in drawn}
     found = {
-        places[document.id, document.file, document.offset]: _without_personal_data(root, version, document)
+        places[document.id, document.file, document.offset]: document
         for shard, places in wanted.items()
         for document in _documents(root, stages[shard], shard, places)
     }
-    return [found[at] for at in sorted(found)]
+    return _without_personal_data(root, version, [found[at] for at in sorted(found)])
 
 
 def reasons_of_judges(root: str, version: Version) -> dict[str, int]:
@@ -178,8 +178,9 @@ def _documents(root: str, stage: str, shard: Shard, wanted: Collection[tuple[Any
             yield Sampled(**{name: str(value or "") for name, value in row.items()}, offset=offset, stage=stage)
 
 
-def _without_personal_data(root: str, version: Version, document: Sampled) -> Sampled:
-    if document.is_kept:  # `scrub_pii` saw it
-        return document
-    [text] = scrubbed(root, version, [document.text], document.language, document.url)
-    return replace(document, text=text)
+def _without_personal_data(root: str, version: Version, documents: Sequence[Sampled]) -> list[Sampled]:
+    """Return documents, those that were rejected scrubbed: `scrub_pii` saw the others."""
+    unseen = [document for document in documents if not document.is_kept]
+    columns = ([getattr(each, name) for each in unseen] for name in ("text", "language", "url"))
+    texts = iter(scrubbed(root, version, *columns) if unseen else ())
+    return [each if each.is_kept else replace(each, text=next(texts)) for each in documents]
