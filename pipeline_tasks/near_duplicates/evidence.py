@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.near_duplicates.id_order import out_of_place
 from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import OPEN_BANDS
 from pipeline_tasks.stage import Batches, reject, replace_column
@@ -54,7 +54,7 @@ def reject_losers(
         reasons = pa.array([likeness.rejected if proof else None for proof in evidence], pa.string())
         yield reject(measured, reasons, pa.array(evidence, pa.string()))
     if lost.finish() != rejected:
-        raise ContractError(likeness.out_of_place("some duplicates are not in their bucket"))
+        raise out_of_place(likeness.stage, "some duplicates are not in their bucket")
 
 
 def _evidence(defeat: Mapping[str, Any], edge: Mapping[str, Any], likeness: Likeness) -> str:

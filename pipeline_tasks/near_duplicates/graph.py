@@ -40,7 +40,7 @@ from pipeline_tasks.near_duplicates.verification import (
     pair_results,
     verify_pairs,
 )
-from pipeline_tasks.stage import Engine, Kernel, Layer, Shards, buckets_for
+from pipeline_tasks.stage import Engine, Kernel, Layer, Shards
 from pipeline_tasks.text.base.tables import unchanged
 
 CONNECTED = 1 << 17
@@ -74,15 +74,6 @@ def keep_first(documents: Shards, sign: Kernel, reads: tuple[str, ...], likeness
     on.save_history("superseded", superseded, strongest, kernel=save_superseded)
     rejecting, tables = partial(reject_losers, likeness=likeness), (outlines, losers, strongest, unsettled)
     return on.map(rejecting, documents, *tables, layer=Layer(reads=("id",), stores=likeness.measures))
-
-
-def in_buckets(shards: Shards, buckets: int, on: Engine) -> tuple[Shards, int]:
-    """Return documents in buckets by `id`, and their number: `buckets`, for 0 that in which they come."""
-    placed = buckets or on.in_buckets(shards)
-    count = placed or buckets_for(shards)
-    if len(shards) == placed:
-        return shards, count
-    return on.group(unchanged, shards, by="id", order=("snapshot", "file", "offset"), buckets=count), count
 
 
 def _grouped(rows: Shards, likeness: Likeness, on: Engine, *, by: str, order: tuple[str, ...]) -> Shards:

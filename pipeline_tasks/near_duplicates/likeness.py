@@ -65,7 +65,3 @@ class Likeness:
             is_exact=False,
             note=note,
         )
-
-    def out_of_place(self, what: str) -> str:
-        """Return the message for documents that are not where `dedup_exact` leaves them."""
-        return f"{self.stage}: {what}; run dedup_exact before, with the same `buckets`"

@@ -1,13 +1,13 @@
 """What every stage of this room does with documents before it signs them, and with their signatures behind it."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.near_duplicates.id_order import in_id_order
 from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import BANDS, OUTLINES
 from pipeline_tasks.stage import Batches
@@ -21,18 +21,9 @@ def in_place(documents: Batches, likeness: Likeness) -> Iterator[pa.RecordBatch]
 
     ContractError for a document out of order, RecipeError for a column that the policy needs and documents lack.
     """
-    last = ""
-    for batch in documents:
-        _check_order(batch, last, likeness)
+    for batch in in_id_order(documents, likeness.stage):
         _check_columns(batch, likeness)
-        last = batch.column("id")[-1].as_py() if batch.num_rows else last
         yield batch
-
-
-def _check_order(batch: pa.RecordBatch, last: str, likeness: Likeness) -> None:
-    for before, after in pairwise([last, *batch.column("id").to_pylist()]):
-        if not before < after:
-            raise ContractError(likeness.out_of_place(f"document {after} follows {before}"))
 
 
 def _check_columns(batch: pa.RecordBatch, likeness: Likeness) -> None:

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.near_duplicates.history import check_version
+from pipeline_tasks.near_duplicates.id_order import out_of_place
 from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import (
     DISTINCT_PAIRS,
@@ -75,7 +75,7 @@ def verify_pairs(pairs: Batches, signatures: Batches, *history: HistoryReader, l
         at = pc.index_in(batch.column("center"), value_set=combined(centers.column("id")))
         if at.null_count:
             missing = batch.column("center").filter(pc.is_null(at))[0]
-            raise ContractError(likeness.out_of_place(f"document {missing} is not in its bucket"))
+            raise out_of_place(likeness.stage, f"document {missing} is not in its bucket")
         similarity = _similarity(batch.column("compared"), combined(centers.column("compared")), at, likeness)
         bands, center_bands = (
             _matrix(keys, batch.num_rows) for keys in (batch.column("bands"), combined(centers.column("keys")).take(at))

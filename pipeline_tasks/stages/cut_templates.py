@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Positive, Ratio
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.facets import Canceled, Grouped, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.near_duplicates.id_order import in_buckets, require_met
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
     Batches,
@@ -24,7 +24,6 @@ from pipeline_tasks.stage import (
     Shards,
     Stage,
     always,
-    buckets_for,
     replace_column,
 )
 from pipeline_tasks.text.base.tables import (
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
     from pipeline_tasks.text.edits.paragraphs import Parts
 
 pc: Any = pyarrow.compute
+
+NAME = "cut_templates"
 
 SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 """First code point in the input text, and past the last one."""
@@ -187,9 +188,7 @@ def cut(documents: Batches, found: Batches, *, params: Params) -> Batches:
         texts, bounds = remove_parts(batch.column("text"), parts, removed)
         met += pc.sum(pc.is_in(owners, value_set=batch.column("id"))).as_py() or 0
         yield _shortened(batch, texts, _spans(parts, bounds, removed, batch.num_rows))
-    if met != table.num_rows:
-        message = "cut_templates: documents are not in their buckets; run dedup_exact before, with the same `buckets`"
-        raise ContractError(message)
+    require_met(NAME, met, table.num_rows)
 
 
 HEAD_RUN = 2
@@ -227,10 +226,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     Text is read twice and not shuffled, unless documents are not in id order. The result depends on the set of
     documents and of history only.
     """
-    placed = params.buckets or on.in_buckets(shards)
-    documents, buckets = shards, placed or buckets_for(shards)
-    if len(shards) != placed:
-        documents = on.group(unchanged, shards, by="id", order=("snapshot", "file", "offset"), buckets=buckets)
+    documents, buckets = in_buckets(shards, params.buckets, on)
     lines = on.map(partial(edge_lines, params=params), documents, reads=("id", "url", "text"))
     counting = partial(count_pages, params=params)
     counted = on.group(counting, lines, by="hash", order=("check", "page", "id"), buckets=buckets)
@@ -253,7 +249,7 @@ def canceled(params: Params) -> Iterator[Canceled]:
 
 
 STAGE = Stage(
-    name="cut_templates",
+    name=NAME,
     run=run,
     params=Params,
     reads=DOCUMENT,

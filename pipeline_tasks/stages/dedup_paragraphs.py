@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Count
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.near_duplicates.id_order import in_buckets, in_id_order, require_met
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
     Batches,
@@ -25,7 +25,6 @@ from pipeline_tasks.stage import (
     Shards,
     Stage,
     always,
-    buckets_for,
     reject,
     replace_column,
 )
@@ -45,7 +44,8 @@ from pipeline_tasks.text.base.tables import (
 if TYPE_CHECKING:
     from pipeline_tasks.text.edits.paragraphs import Parts
 
-TOO_LITTLE_LEFT = "dedup_paragraphs:too_little_left"
+NAME = "dedup_paragraphs"
+TOO_LITTLE_LEFT = f"{NAME}:too_little_left"
 BREAKS = {"paragraph": 2, "line": 1}
 """Newlines in a row that part a text."""
 
@@ -109,7 +109,7 @@ class Params:
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_left <= self.min_chars:
-            message = f"dedup_paragraphs: min_left {self.min_left} must be between 0 and min_chars {self.min_chars}"
+            message = f"{NAME}: min_left {self.min_left} must be between 0 and min_chars {self.min_chars}"
             raise RecipeError(message)
 
 
@@ -140,14 +140,7 @@ def _with_parts(documents: Batches, params: Params) -> Iterator[tuple[pa.RecordB
     """Yield batches with their parts; ContractError where documents are not in id order."""
     from pipeline_tasks.text.edits import paragraphs
 
-    last = ""
-    for batch in documents:
-        ids = [last, *batch.column("id").to_pylist()]
-        wrong = next((after for before, after in pairwise(ids) if not before < after), None)
-        if wrong is not None:
-            message = f"dedup_paragraphs: document {wrong} is not in id order, or there twice; run dedup_exact before"
-            raise ContractError(message)
-        last = ids[-1]
+    for batch in in_id_order(documents, NAME):
         yield batch, paragraphs.cut_parts(batch.column("text"), BREAKS[params.unit], params.min_chars)
 
 
@@ -221,11 +214,7 @@ def cut_parts(documents: Batches, lost: Batches, *, params: Params) -> Batches:
         winners = holders.take(pa.array(holder[out])).combine_chunks()
         spans = pa.table([bounds[out, 0], bounds[out, 1], parts.hash[out], *winners.columns], schema=pa.schema(SPAN))
         yield _shortened(batch, texts, _lists(spans, parts.doc[out], batch.num_rows), params)
-    if not met.all():
-        message = (
-            "dedup_paragraphs: documents are not in their buckets; run dedup_exact before, with the same `buckets`"
-        )
-        raise ContractError(message)
+    require_met(NAME, int(met.sum()), len(met))
 
 
 def _lists(spans: pa.Table, rows_of_spans: Rows, rows: int) -> pa.ListArray:
@@ -260,11 +249,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     shard or of one range of hashes (about 70 bytes each); text is read twice and never shuffled, unless documents are
     not in id order. Every part of `min_chars` is kept exactly once.
     """
-    placed = params.buckets or on.in_buckets(shards)
-    documents, buckets = shards, placed or buckets_for(shards)
-    if len(shards) != placed:
-        place = ("snapshot", "file", "offset")
-        documents = on.group(unchanged, shards, by="id", order=place, buckets=buckets)
+    documents, buckets = in_buckets(shards, params.buckets, on)
     parts = on.map(partial(distinct_parts, params=params), documents)
     won = on.group(elect_winners, parts, by="hash", order=("check", "id"), buckets=buckets)
     if earlier := on.history("paragraphs"):
@@ -277,7 +262,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 LAYER = Layer(stores=("cut_spans", "cut_chars", *SEAM_COLUMNS.names), changes=("text", "chars"))
 
 STAGE = Stage(
-    name="dedup_paragraphs",
+    name=NAME,
     run=run,
     params=Params,
     reads=DOCUMENT,

@@ -36,9 +36,9 @@ def test_each_column_is_that_of_the_last_stage_that_has_it(root: str) -> None:
     first, second = version_log.latest_by_snapshot(root, RECIPE)
     shown = {column: (stage, profiles) for stage, column, profiles in distributions(root, second, [first, first])}
     stage, profiles = shown["chars"]
-    assert stage == "dedup_exact"
+    assert stage == "dedup_minhash"
     assert list(profiles) == [THIS, PREVIOUS, EARLIER]
-    stored = read_manifest(root, first.manifests["dedup_exact"]).metrics["kept"]["chars"]
+    stored = read_manifest(root, first.manifests["dedup_minhash"]).metrics["kept"]["chars"]
     assert profiles[PREVIOUS] == stored
     assert profiles[EARLIER]["count"] == 2 * stored["count"]
     assert {tuple(profiles) for _, _, profiles in distributions(root, second, [])} == {(THIS,)}
@@ -61,9 +61,9 @@ def test_two_versions_have_the_columns_that_both_profiled_after_the_same_stage(r
     first, second = version_log.latest_by_snapshot(root, RECIPE)
     pairs = {column: (stage, pair) for stage, column, pair in paired_distributions(root, first, second)}
     stored = [
-        read_manifest(root, version.manifests["dedup_exact"]).metrics["kept"]["chars"] for version in (first, second)
+        read_manifest(root, version.manifests["dedup_minhash"]).metrics["kept"]["chars"] for version in (first, second)
     ]
-    assert pairs["chars"] == ("dedup_exact", tuple(stored))
+    assert pairs["chars"] == ("dedup_minhash", tuple(stored))
     assert all(len({*a["bins"], *b["bins"]}) > 1 for _, (a, b) in pairs.values())
     assert list(paired_distributions(root, first, first)) == []
 

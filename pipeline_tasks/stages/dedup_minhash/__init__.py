@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from pipeline_tasks.facets import Canceled, Copies, Grouped, Requests, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
+from pipeline_tasks.near_duplicates.graph import keep_first
 from pipeline_tasks.near_duplicates.history import sections
+from pipeline_tasks.near_duplicates.id_order import in_buckets
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Engine, Shards, Stage, always
 from pipeline_tasks.stages.dedup_minhash.params import DECIDING, SHINGLES, Params, likeness_of

@@ -10,8 +10,9 @@ import pyarrow as pa
 from pipeline_tasks.counted import counted
 from pipeline_tasks.facets import Copies, Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
+from pipeline_tasks.near_duplicates.graph import keep_first
 from pipeline_tasks.near_duplicates.history import sections
+from pipeline_tasks.near_duplicates.id_order import in_buckets
 from pipeline_tasks.profiles.removals import OF_LANGUAGE
 from pipeline_tasks.schema import DOCUMENT, EMBEDDING, EMBEDDING_LANGUAGES, EMBEDDING_MODEL
 from pipeline_tasks.scorers.model_card import listed

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Count, Range
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.facets import Canceled, Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.near_duplicates.id_order import in_buckets, in_id_order, require_met
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
     QUICK,
@@ -25,7 +25,6 @@ from pipeline_tasks.stage import (
     Shards,
     Stage,
     always,
-    buckets_for,
     reject,
     replace_column,
 )
@@ -45,7 +44,8 @@ if TYPE_CHECKING:
     from pipeline_tasks.stages.dedup_substrings.cutting import Span
     from pipeline_tasks.stages.dedup_substrings.windows import Matches
 
-TOO_LITTLE_LEFT = "dedup_substrings:too_little_left"
+NAME = "dedup_substrings"
+TOO_LITTLE_LEFT = f"{NAME}:too_little_left"
 
 SPAN = pa.struct(
     [
@@ -120,14 +120,7 @@ def batch_keys(documents: Batches, *, params: Params) -> Batches:
     """Yield `KEYS` of each batch; ContractError where documents are not in id order."""
     from pipeline_tasks.stages.dedup_substrings.windows import cut_pieces
 
-    last = ""
-    for batch in documents:
-        ids = [last, *batch.column("id").to_pylist()]
-        wrong = next((after for before, after in pairwise(ids) if not before < after), None)
-        if wrong is not None:
-            message = f"dedup_substrings: document {wrong} is not in id order, or there twice; run dedup_exact before"
-            raise ContractError(message)
-        last = ids[-1]
+    for batch in in_id_order(documents, NAME):
         pieces = cut_pieces(_texts(batch), params.min_chars)
         keys, first, number, counts = np.unique(pieces.key, return_index=True, return_inverse=True, return_counts=True)
         again = counts > 1
@@ -174,16 +167,7 @@ def shared_pieces(documents: Batches, shared: Batches, *, params: Params) -> Bat
             at=pa.array(pieces.start[taken]),
             piece=pa.array([texts[doc][start:stop] for doc, start, stop in places], pa.large_string()),
         )
-    _require_all(met, returned)
-
-
-def _require_all(met: int, returned: pa.Table) -> None:
-    """ContractError unless as many rows were met as came back to these documents."""
-    if met != returned.num_rows:
-        message = (
-            "dedup_substrings: documents are not in their buckets; run dedup_exact before, with the same `buckets`"
-        )
-        raise ContractError(message)
+    require_met(NAME, met, returned.num_rows)
 
 
 def find_repeated(pieces: Batches, *, params: Params) -> Batches:
@@ -255,7 +239,7 @@ def cut_repeated(documents: Batches, found: Batches, *, params: Params) -> Batch
             for row, (begin, end) in named.items()
         }
         yield _marked(batch, {row: one for row, one in judged.items() if one.spans}, params)
-    _require_all(met, rows)
+    require_met(NAME, met, rows.num_rows)
 
 
 def _judged(text: str, found: list[dict[str, Any]], min_left: int) -> _Row:
@@ -318,11 +302,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     No task has more than those of a shard, of a range of keys, or of one key what no other piece of it has. Text is
     read three times, and not shuffled, unless documents are not in id order.
     """
-    placed = params.buckets or on.in_buckets(shards)
-    documents, buckets = shards, placed or buckets_for(shards)
-    if len(shards) != placed:
-        place = ("snapshot", "file", "offset")
-        documents = on.group(unchanged, shards, by="id", order=place, buckets=buckets)
+    documents, buckets = in_buckets(shards, params.buckets, on)
     keys = on.map(partial(batch_keys, params=params), documents, reads=("id", "text"))
     shared = on.group(shared_keys, keys, by="key", order=("id", "again"), buckets=buckets)
     returned = on.group(unchanged, shared, by="id", order=("key", "again"), buckets=buckets)
@@ -349,7 +329,7 @@ def canceled(params: Params) -> Iterator[Canceled]:
 
 
 STAGE = Stage(
-    name="dedup_substrings",
+    name=NAME,
     run=run,
     params=Params,
     reads=DOCUMENT,
