@@ -67,10 +67,8 @@ def test_lists_are_items() -> None:
     ]
     page[1:1] = [Drawn(70, 112, "Monday")]
     page[2] = page[2]._replace(y=124)
-    assert parts(page) == (
-        "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
-        "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",
-    )
+    bullets = "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
+    assert parts(page) == (bullets + "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",)
 
 
 def test_code_keeps_its_lines() -> None:
