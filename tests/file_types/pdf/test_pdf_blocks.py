@@ -22,6 +22,12 @@ def test_lines_are_paragraphs_and_large_ones_are_headings() -> None:
     assert parts(page) == (f"<h1>The river</h1>\n<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
 
 
+def test_white_between_lines_parts_paragraphs() -> None:
+    full = ["A line of a paragraph that goes on to the very same margin", "and one more line of it that goes on to the same margin ok"]
+    page = [*lines(full), *lines(full, y=136)]
+    assert parts(page) == (f"<p>{' '.join(full)}</p>\n<p>{' '.join(full)}</p>",)
+
+
 def test_a_paragraph_begins_where_a_line_ends_early_or_is_indented() -> None:
     texts = ["The first paragraph has a line of this length, and then one", "that is short."]
     indented = lines(["The second one begins with an indent, as books have it, and", "it has a second line."], y=124)
