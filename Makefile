@@ -105,7 +105,7 @@ $(VENV)/.uv:
 
 $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -q -r requirements.txt # bytecode as it is imported: a fifth
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip uninstall -q refinery # our name until 0.1: its plugin would be there twice
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
