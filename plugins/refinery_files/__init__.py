@@ -20,6 +20,7 @@ TYPES = {
             title="PDF",
             read="refinery_files.pdf:read",
             begins=_PDF,
+            image="refinery_files.pdf_image:draw",
         ),
         FileType(
             name="office",

@@ -31,3 +31,6 @@ class FileRefused(Exception):
 
 Reader = Callable[[bytes], FileText]
 """A reader of a type of file; it runs in the process of a sandbox, which bounds its time and memory."""
+
+Drawer = Callable[[bytes, int, int], bytes]
+"""Draws a page of a file, by its number from 1, so many pixels wide, as PNG; it runs where readers do."""
