@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from refinery_study.read.answers import READINGS, answers
-from refinery_study.read.beside import LandedPage, cut_pieces, landed_page
+from refinery_study.read.beside import FilePage, LandedPage, Line, cut_pieces, landed_page
 from refinery_study.read.sample import Choice, draw, read_drawn, sample
 
 from pipeline_tasks.publish.logs import version_log
@@ -169,6 +169,24 @@ def test_the_page_marks_cuts_and_what_the_document_lacks_and_nothing_of_it_runs(
     for page in pages:
         assert "harbor@" not in page
         assert "spam@" not in page
+
+
+def test_a_file_is_shown_by_its_pages_with_their_images(
+    visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_airflow.texts import read
+
+    pages = (
+        FilePage(1, (Line(SCRIPT, is_kept=False),), image=b"\x89PNG"),
+        FilePage(2, is_read=False, is_withheld=True),
+    )
+    monkeypatch.setattr(read, "landed_page", lambda *_: LandedPage(pages=pages))
+    page = visitor.get(PATH).text
+    assert_inert(page, SCRIPT)
+    assert '<img src="data:image/png;base64,iVBORw==" alt="Page 1 of the file">' in page
+    assert "Page 2 of 2, whose text is not to be had; its image may have personal data" in page
+    assert page.count("<figure>") == 2
+    assert page.count("not in the document: ") == 1
 
 
 def test_what_is_no_answer_stores_nothing(visitor: Any, root: Path) -> None:

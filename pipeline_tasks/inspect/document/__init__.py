@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipeline_tasks.cards import is_by_id, maker_of
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.file_types import OWN, brought_types
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.inspect.document.page_blocks import PageBlocks, block_lines, page_blocks
@@ -323,7 +324,8 @@ def _records(version: Version, manifests: Mapping[str, Manifest], search: _Searc
     """Yield the records that were found, in the order of their places."""
     order = list(manifests)
     columns = {stage: frozenset(name for name, _ in manifest.schema) for stage, manifest in manifests.items()}
-    known = dict(zip(order, accumulate(columns.values(), frozenset.union, initial=UNSHOWN), strict=False))
+    added = (names if "id" in names else frozenset() for names in columns.values())  # rows without an id are not read
+    known = dict(zip(order, accumulate(added, frozenset.union, initial=UNSHOWN), strict=False))
     has_ids = next(rank for rank, stage in enumerate(order) if "id" in columns[stage])
     unnamed = [stage for stage in order[:has_ids] if not manifests[stage].landed]
     before = [Step(stage, version.manifests[stage], KEPT) for stage in unnamed]
@@ -383,12 +385,25 @@ def document_lines(shown: Document, pages: Sequence[PageBlocks | None]) -> Itera
         yield ""
         yield f"record    {record.record_id} in {shown.landing}/{record.file} at byte {record.offset:,}"
         yield f"          {record.url or 'no URL'}, crawled {record.crawled_at or 'at an unknown time'}"
+        yield from (f"          {line}" for line in file_lines(record.facts))
         yield from (f"          {line}" for line in landed_header(shown.landing, asdict(record)))
         edits = {edit.stage: edit for edit in record.edits}
         for step in record.steps:
             yield from _step_lines(step)
             yield from [_edit_line(edits[step.stage])] if step.stage in edits else []
         yield from block_lines(page) if page else ()
+
+
+def file_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what kind of file a record is, if it is no page: its type, its pages, and those without text."""
+    kind, pages, unread = facts.get("type"), facts.get("pages"), facts.get("unread_pages") or ()
+    if kind is None or kind in OWN:
+        return
+    card = brought_types().get(kind)
+    yield f"{card.title if card else kind} file" + (f" of {counted(pages, 'page')}" if pages else "")
+    if unread:
+        listed = ", ".join(map(str, unread[:LISTED])) + (", ..." if len(unread) > LISTED else "")
+        yield f"{counted(len(unread), 'page')} without text: {listed}"
 
 
 def _fate(shown: Document) -> str:

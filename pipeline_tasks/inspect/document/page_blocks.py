@@ -18,12 +18,16 @@ OTHER = "Its page is read into other blocks today than when it was extracted; re
 
 @dataclass(frozen=True, slots=True)
 class PageBlock:
-    """A block: the log-odds that it is main text, its words, whether it was kept, and the beginning of its text."""
+    """A block: the log-odds that it is main text, its words, whether it was kept, and the beginning of its text.
+
+    `page` is the page on which it begins, of a file that has pages.
+    """
 
     score: float
     words: int
     is_kept: bool
     text: str = ""
+    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,11 @@ class PageBlocks:
 
     blocks: tuple[PageBlock, ...]
     why_not: str = ""
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether they are of a file with pages."""
+        return any(block.page is not None for block in self.blocks)
 
     @property
     def kept(self) -> int:
@@ -58,7 +67,10 @@ def page_blocks(
     scores = [block["score"] / (1 << STEPS) for block in stored]
     blocks = zip(scores, stored, shown, strict=True)
     return PageBlocks(
-        tuple(PageBlock(score, block["words"], block["kept"], text) for score, block, text in blocks), why_not
+        tuple(
+            PageBlock(score, block["words"], block["kept"], text, block.get("page")) for score, block, text in blocks
+        ),
+        why_not,
     )
 
 
@@ -75,9 +87,12 @@ def _texts_of_page(root: str, version: Version, place: Place, words: Sequence[in
 
 def block_lines(page: PageBlocks) -> Iterator[str]:
     """Yield the blocks of a page for a person."""
-    yield f"  {'blocks':<18}{counted(len(page.blocks), 'block')} on its page, {page.kept:,} kept: score, words, text"
+    columns = "page, words, text" if page.has_pages else "score, words, text"
+    where = "in its file" if page.has_pages else "on its page"
+    yield f"  {'blocks':<18}{counted(len(page.blocks), 'block')} {where}, {page.kept:,} kept: {columns}"
     if page.why_not:
         yield f"  {'':<18}no text of those that were not kept: {page.why_not}"
     for block in page.blocks:
         fate = "kept" if block.is_kept else "-"
-        yield f"  {fate:<6}{block.score:>8.2f}{block.words:>7,}  {block.text[:PRINTED]}".rstrip()
+        first = f"{block.page or '':>8}" if page.has_pages else f"{block.score:>8.2f}"  # all of a file is main text
+        yield f"  {fate:<6}{first}{block.words:>7,}  {block.text[:PRINTED]}".rstrip()

@@ -2,7 +2,7 @@
 
 Modules: `sample` draws, `beside` reads what a document is compared with, `answers` stores, `shares` computes, `pairs`
 shows near duplicates beside what is kept in their place. The room reads versions and landed records, and writes
-answers alone.
+answers, and images of pages where it is asked for these.
 """
 
 import argparse
@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.inspect.command import add_snapshot, number, print_result, recipe_of, version_of
+from pipeline_tasks.inspect.command import add_snapshot, number, outside, print_result, recipe_of, version_of
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.logs.version_log import Version
 from refinery_study.read.answers import LONGEST, Answer, Verdict, answers, save
-from refinery_study.read.beside import LandedPage, landed_page
+from refinery_study.read.beside import FilePage, LandedPage, Line, landed_page
 from refinery_study.read.pairs import drawn_pairs, pair_facts, pair_lines
 from refinery_study.read.sample import Choice, Sampled, sample
 from refinery_study.read.shares import Agreement, Reading, Share, findings, in_short, reading
@@ -54,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shown", action="store_true", help="say before the answer whether it was kept, and why not")
     parser.add_argument("--beside", action="store_true", help="show what its landed page shows below each text")
+    parser.add_argument(
+        "--images", default="", metavar="FOLDER", help="as --beside, and draw the pages of files into FOLDER, as PNG"
+    )
     parser.add_argument("--pairs", type=number(int, 1), metavar="N", help=PAIRS_HELP)
     parser.add_argument("--summary", action="store_true", help="ask nothing; print what was answered so far")
 
@@ -96,9 +100,9 @@ def _choice(options: argparse.Namespace) -> Choice:
 
 def _ask(options: argparse.Namespace, version: Version, reader: str, documents: Sequence[Sampled]) -> None:
     for place, document in enumerate(documents, 1):
-        page = partial(_page_lines, options.root, version, document)
+        page = partial(_page_lines, options.root, version, document, options.images)
         _say(_title(document, f"{place} of {len(documents)}"))
-        _say(page() if options.beside else [])
+        _say(page() if options.beside or options.images else [])
         _say([outcome_line(document)] if options.shown else [])
         verdict = _verdict(document.text, page)
         if verdict is None:
@@ -109,8 +113,22 @@ def _ask(options: argparse.Namespace, version: Version, reader: str, documents: 
         _say([] if options.shown else [outcome_line(document)])
 
 
-def _page_lines(root: str, version: Version, document: Sampled) -> list[str]:
-    return list(page_lines(landed_page(root, version, document)))
+def _page_lines(root: str, version: Version, document: Sampled, images: str) -> list[str]:
+    page = landed_page(root, version, document, draws=bool(images))
+    folder = Path(outside(images, root, "--images")) if images else None
+    return [*page_lines(page), *(_write_images(page, folder, document.id) if folder else ())]
+
+
+def _write_images(page: LandedPage, folder: Path, name: str) -> Iterator[str]:
+    """Write how the pages of a file look, and yield where each image is."""
+    for each in page.pages:
+        if each.image:
+            folder.mkdir(parents=True, exist_ok=True)
+            place = folder / f"{name}-{each.number}.png"
+            place.write_bytes(each.image)
+            yield f"--- page {each.number} looks as {place}"
+        elif each.is_withheld:
+            yield f"--- page {each.number} is not drawn: its image may have personal data that its text has not"
 
 
 def _say(lines: Sequence[str]) -> None:
@@ -155,8 +173,23 @@ def page_lines(page: LandedPage) -> Iterator[str]:
         yield page.why_not
         return
     yield "--- its page; the text lacks lines that begin with |"
+    yield from _file_lines(page.pages) if page.pages else _line_lines(page.lines)
+
+
+def _file_lines(pages: Sequence[FilePage]) -> Iterator[str]:
+    """Yield the lines of a file by its pages, as many as of a page."""
     left = PAGE_SHOWN
-    for line in page.lines:
+    for page in pages:
+        if left <= 0:
+            yield f"--- the file has more; its first {PAGE_SHOWN:,} characters are shown"
+            return
+        yield f"--- page {page.number} of {len(pages)}{'' if page.is_read else ', whose text is not to be had'}"
+        yield from _line_lines(page.lines, left)
+        left -= sum(len(line.text) + 1 for line in page.lines)
+
+
+def _line_lines(lines: Sequence[Line], left: int = PAGE_SHOWN) -> Iterator[str]:
+    for line in lines:
         if left <= 0:
             yield f"--- the page has more; its first {PAGE_SHOWN:,} characters are shown"
             return
