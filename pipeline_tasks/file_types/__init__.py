@@ -28,7 +28,8 @@ class FileType:
     the place of a function that looks closer at such bytes and returns whether they are of the type: it runs outside of
     sandboxes, so it is cheap and safe. `media_types` are labels that tell bytes that are text, where `begins` does not.
     Landed files whose names end in one of `endings`, in small letters and without a point, are documents of the type.
-    The versions of `libraries`, by the names of their distributions, decide its texts: they are identity.
+    The versions of `libraries`, by the names of their distributions, decide its texts: they are identity. `image` is
+    the place of what draws one of its pages for people (`text.page.file_text.Drawer`), "" for a type that has no look.
     """
 
     name: str
@@ -39,6 +40,7 @@ class FileType:
     media_types: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
+    image: str = ""
 
 
 @cache

@@ -80,7 +80,9 @@ def require_place(uri: str) -> None:
 
 
 def _nothing(uri: str, state: str) -> NothingLanded:
-    return NothingLanded(f"{uri} {state}; name a folder or prefix of WARC, WET, JSONL, Parquet or documents, or one file")
+    return NothingLanded(
+        f"{uri} {state}; name a folder or prefix of WARC, WET, JSONL, Parquet or documents, or one file"
+    )
 
 
 def hidden_part(name: str) -> str | None:

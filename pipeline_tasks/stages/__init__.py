@@ -6,6 +6,7 @@ Imports the vocabulary, `filters` and `text`; knows nothing of engines, storage 
 NAMES = (
     "ingest",
     "check_rights",
+    "read_images",
     "extract",
     "filter_url",
     "filter_language",

@@ -32,6 +32,7 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
+from pipeline_tasks.text.page.file_text import IMAGE_TEXTS
 
 if TYPE_CHECKING:  # kernels load it
     from pipeline_tasks.text.page.sandbox_messages import Page, Result
@@ -268,7 +269,8 @@ def _best(batch: pa.RecordBatch, types: pa.Array, sandbox: "SandboxPair", params
     pages = _pages(batch, params)
     is_page = pc.and_(pc.is_null(batch["text"]), pc.fill_null(pc.equal(types, HTML), fill_value=False))
     unread = np.flatnonzero(is_page).tolist()
-    best = _texts(_first_results(batch["text"], types, pages, sandbox, params.method), sandbox, params)
+    first = _first_results(batch["text"], types, pages, sandbox, params.method)
+    best = _texts(_with_images(first, batch), sandbox, params)
     methods = dict.fromkeys(name for name in params.fallback if name != params.method)
     visible = _visible(best, unread, batch["payload"], params) if methods else {}
     for method in methods:
@@ -277,6 +279,19 @@ def _best(batch: pa.RecordBatch, types: pa.Array, sandbox: "SandboxPair", params
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
     return best
+
+
+def _with_images(results: list["Result"], batch: pa.RecordBatch) -> list["Result"]:
+    """Return results with the texts of pages that `read_images` had read, if the recipe has that stage."""
+    from pipeline_tasks.text.page.image_texts import with_images
+
+    if IMAGE_TEXTS not in batch.schema.names:
+        return results
+    columns = zip(results, batch[IMAGE_TEXTS].to_pylist(), strict=True)
+    return [
+        with_images(result, {page["page"]: page["text"] for page in pages}) if pages else result
+        for result, pages in columns
+    ]
 
 
 def _coverages(best: _Texts, payloads: pa.Array) -> pa.Array:

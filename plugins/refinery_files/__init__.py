@@ -22,6 +22,7 @@ TYPES = {
             begins=_PDF,
             endings=("pdf",),
             libraries=("pypdfium2",),
+            image="refinery_files.pdf_image:draw",
         ),
         FileType(
             name="office",

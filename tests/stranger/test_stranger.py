@@ -29,7 +29,7 @@ def packages(tmp_path: Path) -> list[Path]:
 @pytest.mark.slow
 def test_every_part_of_a_package_from_outside_works(packages: list[Path]) -> None:
     tests = [*PLACE.glob("*where_installed.py"), *(file for place in packages for file in place.glob("test_*.py"))]
-    assert len(tests) == 4 + len(PARTS)
+    assert len(tests) == 5 + len(PARTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, sorted(tests))]
     env = os.environ | installed(packages)
     done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, check=False, timeout=500)

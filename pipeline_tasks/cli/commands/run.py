@@ -16,7 +16,9 @@ from pipeline_tasks.recipe import recipe_names
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the input, the output, and how to refine."""
-    parser.add_argument("--input", required=True, help="folder, prefix or file of WARC, WET, JSONL, Parquet or documents")
+    parser.add_argument(
+        "--input", required=True, help="folder, prefix or file of WARC, WET, JSONL, Parquet or documents"
+    )
     add_output_root(parser, "root to write to: a folder, or s3://, gs:// or az://bucket/prefix")
     parser.add_argument(
         "--snapshot", default="", help="its name (default: that in snapshot.json, else the last part of --input)"

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline_tasks.text.page.sandbox_messages import Output, Result
 
 if TYPE_CHECKING:
-    from pipeline_tasks.text.page.file_text import Reader
+    from pipeline_tasks.text.page.file_text import Drawer, Reader
 
 
 _BETWEEN = b"\n\n"  # as between paragraphs
@@ -22,16 +22,28 @@ def is_place(method: str) -> bool:
 
 def reader_at(place: str) -> "Reader":
     """Return the reader at a place."""
-    module, _, name = place.partition(":")
-    found: Reader = getattr(import_module(module), name)
+    found: Reader = _function_at(place)
     return found
 
 
-def read_file(body: bytes | memoryview, place: str, output: Output) -> Result:
-    """Return the text of a file by the reader at a place; its method is that place."""
+def _function_at(place: str) -> Any:  # noqa: ANN401 -- whoever asks knows its type
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def drawing(place: str, number: int, width: int) -> str:
+    """Return the method that gives a page of a file, so many pixels wide, by the drawer at a place, as PNG."""
+    return f"{place}#{number}x{width}"
+
+
+def read_file(body: bytes | memoryview, method: str, output: Output) -> Result:
+    """Return the text of a file by the reader at a place, which is its method, or what a `drawing` gives."""
     from pipeline_tasks.text.page.file_text import REFUSED, FileRefused
 
+    place, is_drawn, page = method.partition("#")
     try:
+        if is_drawn:
+            return Result("done", _drawn(bytes(body), _function_at(place), page), method=method)
         found = reader_at(place)(bytes(body))
         text, blocks = written(found.parts, output, is_paged=found.is_paged)
     except FileRefused as refused:
@@ -42,6 +54,11 @@ def read_file(body: bytes | memoryview, place: str, output: Output) -> Result:
     facts = found.title, found.language, found.published
     paged = (len(found.parts) if found.is_paged else 0, found.unread, found.is_cut)
     return Result("done", text, *facts, "", place, 0, None, blocks, *paged)
+
+
+def _drawn(body: bytes, draw: "Drawer", page: str) -> bytes:
+    number, _, width = page.partition("x")
+    return draw(body, int(number), int(width))
 
 
 def written(parts: Sequence[str], output: Output, *, is_paged: bool) -> tuple[bytes, bytes]:

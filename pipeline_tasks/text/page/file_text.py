@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import pyarrow as pa
+
 ENCRYPTED, DAMAGED, TOO_LARGE = REFUSED = "encrypted", "damaged", "too_large"
 """Why a reader gives no text: it needs a password; nothing of it can be read; it holds more than the bounds allow."""
+
+
+IMAGE_TEXTS = "image_texts"
+"""Column: the pages of a file that a model read as images, with their texts; null where none had to be."""
+
+IMAGE_TEXT = pa.list_(pa.struct([("page", pa.int32()), ("text", pa.large_string())]))
 
 
 class FileText(NamedTuple):
@@ -31,3 +39,6 @@ class FileRefused(Exception):
 
 Reader = Callable[[bytes], FileText]
 """A reader of a type of file; it runs in the process of a sandbox, which bounds its time and memory."""
+
+Drawer = Callable[[bytes, int, int], bytes]
+"""Draws a page of a file, by its number from 1, so many pixels wide, as PNG; it runs where readers do."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median
 
-from refinery_files.pdf.lines import Line
+from refinery_files.pdf.lines import BULLETS, Line
 from refinery_files.pdf.structure import Element
 
 # a distance of baselines is within a paragraph up to this share of its column's most frequent one
@@ -17,8 +17,7 @@ _FAR = 2.2
 _INDENT = 0.6
 _ALIGNED = 0.35
 
-_BULLETS = "\u2022\u25e6\u25aa\u25ab\u2023\u25cf\u25cb\u25a0\u25a1\u2043\u2219\u00b7\u27a2\u2756\u2713\u2714\uf0b7\uf0a7\uf076\uf0fc\uf0d8\uf02d\ue00c"
-_BULLET = re.compile(rf"(?:[{_BULLETS}]|[-\u2013\u2014*](?= ))\s*")
+_BULLET = re.compile(rf"(?:[{BULLETS}]|[-\u2013\u2014*](?= ))\s*")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\(\d{1,3}\)) +(?=\S)")
 _WORD = re.compile(r"\S+")
 _UNSPACED = re.compile("[\u2e80-\uabff\uf900-\ufaff\uff00-\uffef]")
@@ -170,12 +169,8 @@ def _paragraphs(lines: list[Line], body: float, has_code: bool) -> list[Block]:
     kinds = {_kind(line, body, has_code) for line in lines}
     apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in zip(lines, lines[1:], strict=False))
     columns = columns_of(lines)
-    if (
-        len(kinds) > 1
-        and "p" in kinds
-        and "h" in kinds
-        and lines[0].size > 1.08 * body
-        or (apart and len(columns) == 1)
+    if (len(kinds) > 1 and "p" in kinds and "h" in kinds and lines[0].size > 1.08 * body) or (
+        apart and len(columns) == 1
     ):
         return blocks_of(lines, body, has_code)
     kind = kinds.pop() if len(kinds) == 1 else "p"

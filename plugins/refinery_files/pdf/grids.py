@@ -5,6 +5,7 @@ import numpy as np
 from refinery_files.pdf.blocks import Block
 from refinery_files.pdf.lines import Line
 from refinery_files.pdf.rules import Rules
+from refinery_files.pdf.tables import runs_to_left
 
 # in points: rules that are nearer touch
 _TOUCH = 3.0
@@ -74,7 +75,7 @@ def grids_of(rules: Rules) -> list[Grid]:
         free &= ~members
         if crossed.sum() > 1 and members.sum() > 2:
             grid = Grid(Rules(across[members], down[crossed]))
-            if len(grid.columns) > 2 and 2 < len(grid.rows) and len(grid.columns) * len(grid.rows) < _MOST_CELLS:
+            if len(grid.columns) > 2 and len(grid.rows) > 2 and len(grid.columns) * len(grid.rows) < _MOST_CELLS:
                 found.append(grid)
     return found
 
@@ -99,16 +100,15 @@ def with_grids(lines: list[Line], grids: list[Grid]) -> list[Line | Block]:
         block.lines.append(line)
     for block, cells in zip(blocks, taken, strict=True):
         if block is not None:
-            block.rows = _rows(cells)
+            block.rows = _rows(cells, is_to_left=runs_to_left(lines))
     return [one for one in _unboxed(found)]
 
 
-def _rows(cells: dict[tuple[int, int], list[Line]]) -> list[list[str]]:
+def _rows(cells: dict[tuple[int, int], list[Line]], *, is_to_left: bool) -> list[list[str]]:
     """Return the texts of cells as rows of equal length, without rows and columns that have none."""
     rows, columns = sorted({row for row, _ in cells}), sorted({column for _, column in cells})
     texts = {at: "\n".join(line.text for line in lines) for at, lines in cells.items()}
-    to_left = sum(line.is_right_to_left for lines in cells.values() for line in lines) * 2 > len(cells)
-    order = columns[::-1] if to_left else columns
+    order = columns[::-1] if is_to_left else columns
     return [[texts.get((row, column), "") for column in order] for row in rows]
 
 

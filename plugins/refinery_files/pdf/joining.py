@@ -1,8 +1,9 @@
 """Lines as one text: hyphens at their ends, scripts without spaces, and paragraphs over the ends of pages and columns."""
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from functools import cached_property
 
 from refinery_files.pdf.blocks import Block, unmarked
 from refinery_files.pdf.lines import Line
@@ -23,11 +24,21 @@ _FORMS = re.compile("[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufb4f\ufb50-\ufdfd\ufe70
 class Joiner:
     """Joins lines; what a document writes elsewhere decides on hyphens at ends of lines."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        """Count the words and compounds of a document."""
-        text = "\n".join(line.text for line in lines).lower()
-        self._words = Counter(_WORD.findall(text))
-        self._compounds = Counter(_COMPOUND.findall(text))
+    def __init__(self, lines: list[Line]) -> None:
+        """Take the lines of a document, of which words are counted when they are asked for."""
+        self._lines = lines
+
+    @cached_property
+    def _words(self) -> Counter[str]:
+        return Counter(_WORD.findall(self._text))
+
+    @cached_property
+    def _compounds(self) -> Counter[str]:
+        return Counter(_COMPOUND.findall(self._text))
+
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(line.text for line in self._lines).lower()
 
     def joined(self, lines: list[Line]) -> str:
         """Return lines as one text."""
@@ -35,25 +46,22 @@ class Joiner:
 
     def clean(self, text: str) -> str:
         """Return text with its lines joined."""
-        text = _BROKEN.sub(self._whole, text)
-        text = _NO_SPACE.sub(lambda found: found[0][0], text)
-        text = _LEADERS.sub(" \u2026 ", text).replace("\u00ad\n", "").replace("\u00ad", "")
-        return " ".join(_without_forms(text).split())
+        if "\n" in text:
+            text = _BROKEN.sub(self._whole, text)
+        if "..." in text or ". . ." in text:
+            text = _LEADERS.sub(" \u2026 ", text)
+        if not text.isascii():
+            text = _NO_SPACE.sub(lambda found: found[0][0], text).replace("\u00ad\n", "").replace("\u00ad", "")
+            text = unicodedata.normalize("NFC", _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text))
+        return " ".join(text.split())
 
     def _whole(self, found: re.Match[str]) -> str:
         before, after = found[1], found[2]
-        if not after[0].islower():
-            return f"{before}-{after}" if found[0][len(before)] != "\u00ad" else before + after
+        is_soft = found[0][len(before)] == "\u00ad"
         compound, word = f"{before}-{after}".lower(), (before + after).lower()
-        if found[0][len(before)] == "\u00ad" and self._compounds[compound] == 0:
-            return before + after
+        if not after[0].islower():
+            return before + after if is_soft else f"{before}-{after}"
         return f"{before}-{after}" if self._compounds[compound] > self._words[word] else before + after
-
-
-def _without_forms(text: str) -> str:
-    import unicodedata
-
-    return _FORMS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
 
 
 def goes_on(before: Block, after: Block) -> bool:

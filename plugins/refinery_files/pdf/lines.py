@@ -1,23 +1,39 @@
 """The characters of a page as lines: runs of characters on one baseline without wide gaps, in the order of the file."""
 
+import re
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from refinery_files.pdf import pdfium
 from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
 
+BULLETS = (
+    "\u2022\u25e6\u25aa\u25ab\u2023\u25cf\u25cb\u25a0\u25a1\u2043\u2219\u00b7\u27a2\u2756\u2713\u2714"
+    # fonts of symbols that say no letters
+    "\uf0b7\uf0a7\uf076\uf0fc\uf0d8\uf02d\ue00c"
+)
 # in sizes of the font: a baseline that moves less is the same line (exponents, marks)
 _SHIFT = 0.45
 # a gap that is wider is none between words
-_GAP = 1.5
+_GAP = 1.0
+# up to that width, a gap parts a line only where those of the lines above and below stand
+_SURE_GAP = 1.5
+# in sizes: lines above and below are not farther away, and gaps that stand below each other share that much
+_NEAR, _SHARED = 3.2, 0.5
+# what items of lists begin with, and the widest gap behind it, in sizes
+_MARKER = re.compile(rf"[{BULLETS}]|\(?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{1,5}})[.)]|\(\d{{1,3}}\)")
+_MARKER_GAP = 5.0
 # a step back that is wider begins another line
 _BACK = 1.0
 # rules of a page that part lines
 _MOST_RULES = 500
 # a gap that is wider is a space, whatever the file says
 _SPACE = 0.5
-_BLANKS = np.array([9, 10, 13, 32, 0xA0, 0x2000 + 2, 0x2003, 0x2009, 0x3000, 0], np.uint32)
+_BLANKS = np.zeros(0x3002, bool)
+_BLANKS[[0, 9, 10, 13, 32, 0xA0, *range(0x2000, 0x200C), 0x202F, 0x205F, 0x3000]] = True
 
 
 @dataclass(slots=True)
@@ -56,20 +72,21 @@ class Characters:
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
 
 
-def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
+def read_characters(page: Any, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
     Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
     """
-    codes = pdfium.codes(text_page, count)
-    blank = np.isin(codes, _BLANKS)
+    text_page = pdfium.address(page)
+    codes = pdfium.codes(page, count)
+    blank = _BLANKS[np.minimum(codes, 0x3001)]
     if is_right_to_left(codes[~blank]):
         # lines are put in order by places: there, blanks that PDFium adds mean nothing
         blanks = np.flatnonzero(blank)
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
         codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
     # PDFium's sign for a hyphen at the end of a line
-    codes[codes == 2] = 0x2D
+    codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D  # noqa: PLR2004 -- as above
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
         return ()
@@ -79,7 +96,8 @@ def read_characters(text_page: int, count: int, by_mark: np.ndarray | None) -> t
     codes = codes[kept]
     heights = boxes[:, 1] - boxes[:, 3]
     same = (np.abs(np.diff(heights)) < 0.05) & (np.abs(np.diff(places[:, 1])) < 0.05)
-    starts = np.flatnonzero(np.concatenate(([True], ~same)) | spaced)
+    # characters between which there is no blank, of either kind, are of one object
+    starts = np.flatnonzero(np.concatenate(([True], ~same)) | (np.diff(kept, prepend=-1) > 1))
     of = np.cumsum(np.bincount(starts, minlength=len(kept))) - 1
     at = kept[starts].tolist()
     objects = pdfium.text_objects(text_page, at)
@@ -148,8 +166,81 @@ def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
     if is_right_to_left(characters.codes):
         characters, starts, rows = ordered_rows(characters)
     else:
+        characters = _with_accents(characters)
         starts, rows = _starts(characters, rules), None
-    return _lines(characters, starts, rows)
+    lines = _lines(characters, starts, rows)
+    return lines if rows is not None else _with_sure_gaps(lines)
+
+
+def _with_sure_gaps(lines: list[Line]) -> list[Line]:
+    """Return lines of which those that a narrow gap parts, as justified text has them, are one.
+
+    A gap between columns of a table stands above or below those of at least two other lines.
+    """
+    gaps: list[tuple[float, float, float]] = []
+    narrow: set[int] = set()
+    for at, (before, after) in enumerate(pairwise(lines), 1):
+        gap = after.left - before.right
+        if gap > 0 and before.element == after.element and abs(after.base - before.base) < _SHIFT * before.size:
+            is_marker = gap < _MARKER_GAP * after.size and _MARKER.fullmatch(before.text) is not None
+            if is_marker or gap < _SURE_GAP * max(before.size, after.size):
+                narrow.add(at)
+            if not is_marker:
+                gaps.append((after.base, before.right, after.left))
+    if not narrow:
+        return lines
+    found = lines[:1]
+    for at, line in enumerate(lines[1:], 1):
+        last = found[-1]
+        if at in narrow and not _is_column(gaps, line, last.right):
+            found[-1] = _joined(last, line)
+        else:
+            found.append(line)
+    return found
+
+
+def _joined(before: Line, after: Line) -> Line:
+    """Return two lines beside each other as one, in the font of the longer one."""
+    longer = before if len(before.text) > len(after.text) else after
+    is_bold, is_mono = before.is_bold and after.is_bold, before.is_mono and after.is_mono
+    text = f"{before.text} {after.text}"
+    return Line(text, before.left, after.right, longer.base, longer.size, is_bold, is_mono, False, before.element)
+
+
+def _is_column(gaps: list[tuple[float, float, float]], line: Line, left: float) -> bool:
+    """Return whether gaps of two other lines near stand above or below of the one from `left` to a line."""
+    near, shared = _NEAR * line.size, _SHARED * line.size
+    bases = {
+        round(base)
+        for base, begin, end in gaps
+        if 1 < abs(base - line.base) < near and min(end, line.left) - max(begin, left) >= shared
+    }
+    return len(bases) > 1
+
+
+# accents that are signs of their own, and what combines with a letter
+_ACCENTS = {
+    0x60: 0x300, 0xB4: 0x301, 0x2C6: 0x302, 0x5E: 0x302, 0x2DC: 0x303, 0x7E: 0x303, 0xAF: 0x304, 0x2D8: 0x306,
+    0x2D9: 0x307, 0xA8: 0x308, 0x2DA: 0x30A, 0x2DD: 0x30B, 0x2C7: 0x30C,
+}  # fmt: skip
+_CEDILLA, _OGONEK = 0xB8, 0x2DB
+_SIGNS = np.array(list(_ACCENTS))
+
+
+def _with_accents(characters: Characters) -> Characters:
+    """Return characters of which accents that are drawn over letters of their own stand behind them, and combine."""
+    codes, left, right = characters.codes, characters.left, characters.right
+    below = np.flatnonzero((codes[1:] == _CEDILLA) | (codes[1:] == _OGONEK)) + 1
+    below = below[left[below] < right[below - 1] - 0.1 * characters.size[below]]
+    codes[below] = np.where(codes[below] == _CEDILLA, 0x327, 0x328)
+    above = np.flatnonzero(np.isin(codes[:-1], _SIGNS))
+    above = above[left[above + 1] < right[above] - 0.2 * characters.size[above]]
+    above = above[np.array([chr(code).isalpha() for code in codes[above + 1].tolist()], bool)]
+    letters = codes[above + 1]
+    letters[letters == 0x131] = 0x69
+    codes[above + 1] = [_ACCENTS[code] for code in codes[above].tolist()]
+    codes[above] = letters
+    return characters
 
 
 def _starts(characters: Characters, rules: np.ndarray) -> np.ndarray:

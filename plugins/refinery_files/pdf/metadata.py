@@ -5,7 +5,7 @@ import datetime
 import re
 
 import pypdfium2 as pdfium2
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 _DATE = re.compile(r"(?:D:)?((?:19|20)\d\d)(\d\d)?(\d\d)?")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*$")

@@ -5,7 +5,7 @@ import zlib
 from typing import NamedTuple
 
 import pypdfium2 as pdfium2
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 from pipeline_tasks.text.page.file_text import FileRefused
 from refinery_files.pdf.bounds import unpacks_to_too_much

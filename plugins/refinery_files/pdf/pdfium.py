@@ -5,9 +5,10 @@ import re
 from collections import deque
 from collections.abc import Callable
 from itertools import repeat
+from typing import Any
 
 import numpy as np
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 _POINTER = ctypes.c_void_p
 _INT = ctypes.c_int
@@ -40,9 +41,15 @@ def address(handle: object) -> int:
     return ctypes.cast(handle, _POINTER).value or 0  # type: ignore[arg-type]
 
 
-def codes(page: int, count: int) -> np.ndarray:
+def codes(page: Any, count: int) -> np.ndarray:
     """Return the code point of each character of a page's text."""
-    return np.fromiter(map(_UNICODE, repeat(page), range(count)), np.uint32, count)
+    units = (ctypes.c_ushort * (count + 1))()
+    if raw.FPDFText_GetText(page, 0, count, units) == count + 1:
+        found = np.frombuffer(units, np.uint16)[:count].astype(np.uint32)
+        if not ((found >= 0xD800) & (found < 0xE000)).any():
+            return found
+    # a character above U+FFFF takes two units, one that is left out none
+    return np.fromiter(map(_UNICODE, repeat(address(page)), range(count)), np.uint32, count)
 
 
 def origins(page: int, count: int) -> np.ndarray:

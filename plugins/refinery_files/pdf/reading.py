@@ -1,12 +1,11 @@
 """Reads a PDF: from bytes to HTML of its pages."""
 
-import ctypes
 from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 import pypdfium2 as pdfium2
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 from pipeline_tasks.text.page.file_text import FileRefused, FileText
 from refinery_files.pdf import pdfium
@@ -23,6 +22,9 @@ from refinery_files.pdf.structure import Element, read_structure
 from refinery_files.pdf.tables import with_tables
 from refinery_files.pdf.unread import is_garbled, is_scanned
 
+# characters below which a page may be an image of text
+_FEW = 100
+_NOTHING: tuple[list[int], np.ndarray] = ([], np.zeros(0, np.int32))
 # characters of one page; what has more is no page of text
 _MOST_CHARACTERS = 400_000
 
@@ -81,26 +83,33 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
         return Page([], 0, 1, is_unread=True, is_lost=True)
     try:
         count = min(text_page.count_chars(), _MOST_CHARACTERS)
-        structure = read_structure(page.raw) if is_tagged else None
-        by_mark = structure.by_mark if structure else None
-        objects = pdfium.objects_of(pdfium.address(page.raw), raw.FPDFPage_CountObjects(page.raw))
-        kinds = pdfium.types_of(objects)
-        rules = read_rules(objects, kinds)
-        found = read_characters(pdfium.address(text_page.raw), count, by_mark) if count > 0 else ()
+        structure = read_structure(page.raw) if is_tagged and count else None
+        # tags say what is a table, and few characters that there may be an image instead
+        drawn = _drawn(page) if structure is None or count < _FEW else _NOTHING
+        rules = read_rules(*drawn)
+        found = read_characters(text_page.raw, count, structure.by_mark if structure else None) if count > 0 else ()
         lines = [line for characters in found for line in lines_of(characters, rules.down)]
-        top, bottom = _ends(lines, page)
-        text = " ".join(line.text for line in lines)
-        unread = is_scanned(count, _image_share(page, objects, kinds)) if count < 100 else is_garbled(text)
+        if count < _FEW:
+            unread = is_scanned(count, _image_share(page, *drawn))
+        else:
+            unread = is_garbled(" ".join(line.text for line in lines))
         elements = structure.elements if structure else []
-        return Page([] if unread else lines, top, bottom, unread, grids_of(rules), elements)
+        return Page([] if unread else lines, *_ends(page), unread, grids_of(rules), elements)
     finally:
         text_page.close()
         page.close()
 
 
-def _ends(lines: list[Line], page: pdfium2.PdfPage) -> tuple[float, float]:
-    left, bottom, right, top = page.get_bbox()
+def _ends(page: pdfium2.PdfPage) -> tuple[float, float]:
+    """Return the upper and the lower end of a page, with y downwards."""
+    _, bottom, _, top = page.get_bbox()
     return -top, -bottom
+
+
+def _drawn(page: pdfium2.PdfPage) -> tuple[list[int], np.ndarray]:
+    """Return a page's objects, and their types."""
+    objects = pdfium.objects_of(pdfium.address(page.raw), raw.FPDFPage_CountObjects(page.raw))
+    return objects, pdfium.types_of(objects)
 
 
 def _image_share(page: pdfium2.PdfPage, objects: list[int], kinds: np.ndarray) -> float:
@@ -183,8 +192,18 @@ def _join_pages(pages: list[list[Block]]) -> None:
     for page in pages:
         if last is not None and page and goes_on(last, page[0]):
             last.lines += page.pop(0).lines
+        elif last is not None and page and _is_cut_row(last, page[0]):
+            cells = page[0].rows.pop(0)
+            last.rows[-1] = [f"{before}\n{after}".strip() for before, after in zip(last.rows[-1], cells, strict=True)]
         if page:
             last = page[-1]
+
+
+def _is_cut_row(before: Block, after: Block) -> bool:
+    """Return whether the first row of a table is the rest of the last one on the page before: not all cells go on."""
+    if before.kind != "table" or after.kind != "table" or len(after.rows) < 2:  # noqa: PLR2004 -- a row and its rest
+        return False
+    return len(before.rows[-1]) == len(after.rows[0]) and not all(after.rows[0])
 
 
 def _set_levels(blocks: list[Block], body: float) -> None:

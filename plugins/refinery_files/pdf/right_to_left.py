@@ -15,6 +15,8 @@ _SHIFT = 0.45
 _GAP = 1.5
 _SPACE = 0.18
 _TOUCH = 0.12
+_LAM = 0x644
+_ALEFS = np.array([0x622, 0x623, 0x625, 0x627], np.uint32)
 
 
 def _strong(codes: np.ndarray) -> np.ndarray:
@@ -50,11 +52,16 @@ def ordered_rows(characters: "Characters") -> tuple["Characters", np.ndarray, np
     row = np.concatenate(([0], np.cumsum(np.abs(np.diff(characters.base)) > _SHIFT * size)))
     strong = _strong(characters.codes)
     latin = ((characters.codes | 32) >= 97) & ((characters.codes | 32) <= 122)
-    to_left = np.bincount(row, strong) >= np.maximum(1, np.bincount(row, latin))
+    strongs, latins = np.bincount(row, strong), np.bincount(row, latin)
+    # rows of numbers alone run as the page does
+    to_left = np.where(strongs + latins > 0, strongs >= np.maximum(1, latins), strong.sum() > latin.sum())
     center = _centers(characters, row)
-    order = np.lexsort((np.where(to_left[row], -center, center), row))
+    # letters of one ligature have one place: PDFium turned them, as if they had been drawn from the left
+    index = np.arange(len(row))
+    order = np.lexsort((np.where(to_left[row], -index, index), np.where(to_left[row], -center, center), row))
     word = np.cumsum(characters.spaced)
     characters, row, word = characters.taken(order), row[order], word[order]
+    _set_ligatures(characters, row)
     turned, marks, size = to_left[row], _marks(characters.codes), characters.size[1:]
     # a mark is of its letter's word and box, wherever it stands in the file
     letter = np.flatnonzero(np.concatenate(([True], ~marks[1:] | (np.diff(row) > 0))))
@@ -73,6 +80,14 @@ def ordered_rows(characters: "Characters") -> tuple["Characters", np.ndarray, np
     spaced = np.where(has_blanks, other & (gap > _TOUCH * size), gap > _SPACE * size)
     characters.spaced[:] = np.concatenate(([False], spaced))
     return characters, starts, turned[starts]
+
+
+def _set_ligatures(characters: "Characters", row: np.ndarray) -> None:
+    """Put the lam of a ligature before its alef: some producers' forms PDFium has taken apart, and not turned."""
+    same = (np.diff(characters.left) == 0) & (np.diff(characters.right) == 0) & (np.diff(row) == 0)
+    wrong = np.flatnonzero(same & np.isin(characters.codes[:-1], _ALEFS) & (characters.codes[1:] == _LAM))
+    characters.codes[wrong + 1] = characters.codes[wrong]
+    characters.codes[wrong] = _LAM
 
 
 def _centers(characters: "Characters", row: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import ctypes
 from typing import NamedTuple
 
 import numpy as np
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 from refinery_files.pdf import pdfium
 

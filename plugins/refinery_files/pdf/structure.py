@@ -4,7 +4,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
-import pypdfium2.raw as raw
+from pypdfium2 import raw
 
 # more elements or deeper ones are no structure of one page
 _MOST_ELEMENTS = 20_000

@@ -11,7 +11,7 @@ _LEADING = 1.6
 _APART = 4.0
 # the least white between columns, in sizes
 _WHITE = 0.7
-# a cell of more lines is a column of text
+# a cell has no more lines: else it is a column of text
 _LINES = 14
 _MOST_COLUMNS = 40
 _MOST_LINES = 200
@@ -46,16 +46,22 @@ class TableRow:
     count: int
 
 
+def runs_to_left(lines: list[Line]) -> bool:
+    """Return whether most letters of lines run to the left: then the first column is the right one."""
+    return sum(len(line.text) * (1 if line.is_right_to_left else -1) for line in lines) > 0
+
+
 def with_tables(lines: list[Line], has_code: bool) -> list[Line | Block]:
     """Return the lines of a page in their order, and in the place of those of tables the tables."""
     found: list[Line | Block] = []
+    is_to_left = runs_to_left(lines)
     at = 0
     while at < len(lines):
         rows = [] if has_code and lines[at].is_mono else _rows_from(lines, at)
         columns = _columns(rows)
         count = sum(row.count for row in rows)
         if columns:
-            found.append(_table(rows, columns, lines[at : at + count]))
+            found.append(_table(rows, columns, lines[at : at + count], is_to_left=is_to_left))
             at += count
         else:
             found.append(lines[at])
@@ -74,6 +80,8 @@ def _row_from(lines: list[Line], at: int) -> TableRow:
         if _is_beside(cells[-1], line) and top - near < line.base < bottom + near:
             cells.append(Cell([line], line.left, line.right))
         elif _is_below(cells, line) and (len(cells) > 1 or not _begins_row(lines, end, line)):
+            if len(cells[-1].lines) == _LINES:
+                break
             cells[-1].add(line)
             bottom = max(bottom, line.base)
         else:
@@ -114,7 +122,7 @@ def _rows_from(lines: list[Line], at: int) -> list[TableRow]:
         size = lines[at].size
         if rows and not 0.3 * size < row.top - rows[-1].bottom < _APART * size:
             break
-        if len(row.cells) < 2 or len(row.cells) > _MOST_COLUMNS or max(len(cell.lines) for cell in row.cells) > _LINES:
+        if len(row.cells) < 2 or len(row.cells) > _MOST_COLUMNS:
             break
         rows.append(row)
         at += row.count
@@ -159,8 +167,8 @@ def _is_aligned(cells: list[Cell], size: float) -> bool:
     return False
 
 
-def _table(rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line]) -> Block:
-    if sum(line.is_right_to_left for line in lines) * 2 > len(lines):
+def _table(rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line], *, is_to_left: bool) -> Block:
+    if is_to_left:
         columns = columns[::-1]
     written = []
     for row in rows:

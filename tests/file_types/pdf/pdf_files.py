@@ -17,7 +17,9 @@ class Drawn(NamedTuple):
     font: str = "R"
 
 
-def lines(texts: Iterable[str], x: float = 50, y: float = 100, *, size: float = 10, lead: float = 12, font: str = "R") -> list[Drawn]:
+def lines(
+    texts: Iterable[str], x: float = 50, y: float = 100, *, size: float = 10, lead: float = 12, font: str = "R"
+) -> list[Drawn]:
     """Return texts that stand below each other."""
     return [Drawn(x, y + at * lead, text, size, font) for at, text in enumerate(texts)]
 
@@ -77,4 +79,7 @@ def pdf(
     body += b"xref\n0 1\n0000000000 65535 f \n"
     for number, place in places.items():
         body += b"%d 1\n%010d 00000 n \n" % (number, place)
-    return bytes(body) + b"trailer\n<</Size %d/Root 1 0 R/Info 3 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (max(parts) + 1, begin)
+    return bytes(body) + b"trailer\n<</Size %d/Root 1 0 R/Info 3 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (
+        max(parts) + 1,
+        begin,
+    )

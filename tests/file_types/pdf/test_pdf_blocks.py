@@ -4,7 +4,10 @@ import pytest
 from pdf_files import Drawn, lines, pdf, rules
 from refinery_files.pdf import read
 
-FIRST = ["The river begins in the hills north of the town and is", "fed by snow until the end of May, when it is at its"]
+FIRST = [
+    "The river begins in the hills north of the town and is",
+    "fed by snow until the end of May, when it is at its",
+]
 SECOND = ["highest. In a dry year it falls by half a meter in June,", "and mills that stand on it have to stop."]
 FULL = [*FIRST, *SECOND]
 
@@ -27,7 +30,10 @@ def test_a_paragraph_begins_where_a_line_ends_early_or_is_indented() -> None:
 
 
 def test_columns_are_read_one_after_the_other() -> None:
-    other = ["Of three mills that stood on it the upper one is left; it", "grinds rye in winter, and is shown to guests in summer."]
+    other = [
+        "Of three mills that stood on it the upper one is left; it",
+        "grinds rye in winter, and is shown to guests in summer.",
+    ]
     assert parts([*lines(FULL, x=40), *lines(other, x=320)]) == (f"<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
 
 
@@ -35,7 +41,9 @@ def test_columns_are_read_one_after_the_other() -> None:
 def test_hyphens_at_ends_of_lines_are_joined_unless_the_document_has_the_compound(text: str, joined: str) -> None:
     page = lines([f"Near the {text} stands a house, and people come for wa-", "ter from all over the hills."])
     (part,) = parts(page)
-    assert part.endswith("for wa-ter from all over the hills.</p>" if joined == "wa-ter" else "for water from all over the hills.</p>")
+    assert part.endswith(
+        "for wa-ter from all over the hills.</p>" if joined == "wa-ter" else "for water from all over the hills.</p>"
+    )
 
 
 def test_a_paragraph_belongs_to_the_page_where_it_begins() -> None:
@@ -67,14 +75,22 @@ def test_lists_are_items() -> None:
 
 def test_code_keeps_its_lines() -> None:
     code = [Drawn(50, 150, "def f(x):", font="M"), Drawn(74, 162, "return <x>", font="M")]
-    assert parts([*lines(FULL), *code, *lines(FULL, y=190)])[0].split("</p>")[1].startswith("\n<pre>def f(x):\n    return &lt;x&gt;</pre>")
+    assert (
+        parts([*lines(FULL), *code, *lines(FULL, y=190)])[0]
+        .split("</p>")[1]
+        .startswith("\n<pre>def f(x):\n    return &lt;x&gt;</pre>")
+    )
 
 
 ROWS = [["mill", "height", "stones"], ["Upper", "12.5", "two"], ["Lower", "7", "three"], ["Old", "9", "one"]]
 
 
 def cells(y: float = 100, lead: float = 20) -> list[Drawn]:
-    return [Drawn(x, y + at * lead, text) for at, row in enumerate(ROWS) for x, text in zip((60, 200, 300), row, strict=True)]
+    return [
+        Drawn(x, y + at * lead, text)
+        for at, row in enumerate(ROWS)
+        for x, text in zip((60, 200, 300), row, strict=True)
+    ]
 
 
 TABLE = "<table>" + "".join("<tr>" + "".join(f"<td>{one}</td>" for one in row) + "</tr>" for row in ROWS) + "</table>"
@@ -107,7 +123,10 @@ def test_tags_decide_what_is_what() -> None:
         f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
         for at, (role, text) in enumerate(zip(roles, texts, strict=True))
     ]
-    objects = {1000: b"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[0[%s]]>>>>" % b" ".join(b"%d 0 R" % (1010 + at) for at in range(4))}
+    objects = {
+        1000: b"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[0[%s]]>>>>"
+        % b" ".join(b"%d 0 R" % (1010 + at) for at in range(4))
+    }
     objects[1001] = b"<</Type/StructElem/S/Document/P 1000 0 R/K[1010 0 R 1011 0 R 1002 0 R]>>"
     objects[1002] = b"<</Type/StructElem/S/L/P 1001 0 R/K[1012 0 R 1013 0 R]>>"
     for at, role in enumerate(roles):

@@ -4,8 +4,9 @@ import zlib
 
 import pytest
 from pdf_files import Drawn, lines, pdf
-from pipeline_tasks.text.page.file_text import FileRefused
 from refinery_files.pdf import read
+
+from pipeline_tasks.text.page.file_text import FileRefused
 
 TEXTS = ["The river begins in the hills north of the town, and is", "fed by snow until the end of May."]
 IMAGE = b"<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1>>stream\n\x80\nendstream"
@@ -16,14 +17,18 @@ def test_title_language_and_day_are_what_is_declared() -> None:
     assert read(body)[1:] == (True, (), "Of rivers", "en-GB", "2024-01-31", False)
 
 
-@pytest.mark.parametrize("title", ["report_final.doc", "Microsoft Word - r3.docx", "untitled", "C:/texts/river/one", ""])
+@pytest.mark.parametrize(
+    "title", ["report_final.doc", "Microsoft Word - r3.docx", "untitled", "C:/texts/river/one", ""]
+)
 def test_names_of_files_are_no_titles(title: str) -> None:
     assert read(pdf(lines(TEXTS), info=f"/Title({title})")).title is None
 
 
 def test_an_image_without_text_is_an_unread_page() -> None:
     scan = "q 600 0 0 800 0 0 cm /I Do Q"
-    body = pdf([scan], lines(TEXTS), [], [scan, *lines(TEXTS)], objects={1000: IMAGE}, resources="/XObject<</I 1000 0 R>>")
+    body = pdf(
+        [scan], lines(TEXTS), [], [scan, *lines(TEXTS)], objects={1000: IMAGE}, resources="/XObject<</I 1000 0 R>>"
+    )
     found = read(body)
     assert found.unread == (1,)
     assert found.parts[0] == found.parts[2] == ""
@@ -36,7 +41,9 @@ def test_garbled_pages_are_unread(shift: int) -> None:
     letters = "bcdfghjklmnpqrstvwxz" if not shift else "\u00b0\u00b1\u00b2\u00b3"
     words = [letters[at % 7 : at % 7 + 6] if not shift else letters for at in range(60)]
     page = lines([" ".join(words[at : at + 10]) for at in range(0, 60, 10)])
-    cmap = "begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <00> <FF> <E000> endbfrange endcmap"
+    cmap = (
+        "begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <00> <FF> <E000> endbfrange endcmap"
+    )
     body = pdf(page, lines(TEXTS), objects={1000: f"<</Length {len(cmap)}>>stream\n{cmap}\nendstream".encode()})
     if shift:
         body = body.replace(b"/Helvetica/Encoding", b"/Helvetica/ToUnicode 1000 0 R/Encoding", 1)
@@ -63,13 +70,18 @@ def test_pages_in_streams_of_objects_are_mended() -> None:
     packed = zlib.compress(b"10 0 " + page)
     stream = b"BT /R 10 Tf 50 700 Td (A page in a stream.) Tj ET"
     body = b"%%PDF-1.5\n11 0 obj\n<</Length %d>>stream\n%s\nendstream\nendobj\n" % (len(stream), stream)
-    body += b"12 0 obj\n<</Type/ObjStm/N 1/First 5/Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n" % (len(packed), packed)
+    body += b"12 0 obj\n<</Type/ObjStm/N 1/First 5/Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n" % (
+        len(packed),
+        packed,
+    )
     assert read(body + b"13 0 obj\n<</Type/Fo").parts == ("<p>A page in a stream.</p>",)
 
 
 def bomb(count: int) -> bytes:
     packed = zlib.compress(b"q " * count)
-    return pdf(lines(TEXTS), objects={1000: b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(packed), packed)})
+    return pdf(
+        lines(TEXTS), objects={1000: b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(packed), packed)}
+    )
 
 
 LOCKED = b"/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>/ID[<00><00>]" % (b"11" * 32, b"22" * 32)
