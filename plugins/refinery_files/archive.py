@@ -119,10 +119,10 @@ def first_names(body: bytes, count: int = 40) -> tuple[str, ...]:
     Looks at no member; b"" has none.
     """
     try:
-        names = [name for name, _ in zip(_names(body), range(count), strict=False)]
+        names = [name for _, name in zip(range(count), _names(body), strict=False)]
     except (error, LookupError):
         names = []
-    return tuple(names) or tuple(name for (name, _), _ in zip(_members_in_order(body), range(count), strict=False))
+    return tuple(names) or tuple(name for _, (name, _) in zip(range(count), _members_in_order(body), strict=False))
 
 
 def _names(body: bytes) -> Iterator[str]:

@@ -26,7 +26,7 @@ _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _ROOTS = ("rss", "RDF", "feed")
 _TEXTS = ("content", "description", "summary", "tagline")
 _DATES = ("published", "pubDate", "issued", "date", "updated", "modified")
-_TAG = re.compile(r"<(?:/?[a-zA-Z][^<>]*|!--.*?--)>", re.DOTALL)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _RDF_FEED = b"http://purl.org/rss/1.0/"
 _OLD_RDF_FEED = b"http://my.netscape.com/rdf/simple/0.9/"
 _HEAD = 8192
@@ -72,6 +72,8 @@ def _entry(entry: "_Element") -> str:
         found = [each for each in entry if local(each) in _TEXTS and _is_plain_name(each)]
         found.sort(key=lambda each: _TEXTS.index(local(each)))
         content = next((each for each in found if len(each) or (each.text or "").strip()), None)
+    if content is None:  # what a vocabulary that is added says, where the feed itself says nothing
+        content = next((each for each in entry.iter() if local(each) in _TEXTS and (each.text or "").strip()), None)
     html = "" if content is None else _html(content)
     return write([heading(2, escaped(title))]) + html + ("\n" if html else "")
 

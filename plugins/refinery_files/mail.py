@@ -32,7 +32,8 @@ _NEEDED = frozenset((b"from", b"sender", b"return-path", b"received"))
 _OTHERS = frozenset((b"date", b"message-id", b"received", b"mime-version", b"subject", b"to", b"delivered-to"))
 _ENCRYPTED = ("multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime")
 _PGP = re.compile(r"\s*-----BEGIN PGP MESSAGE-----")
-_STUB = 3
+_STUB = 2
+_ADDRESS = re.compile(r"(?i)\bhttps?://\S+")
 _TAG = re.compile(r"<[^<>]*>")
 _DAMAGE = (CloseBoundaryNotFoundDefect, StartBoundaryNotFoundDefect)
 
@@ -180,7 +181,8 @@ def _day(part: EmailMessage) -> str | None:
 
 
 def _size(html: str) -> int:
-    return len("".join(_TAG.sub("", html).split()))
+    """Return the characters of a text without blanks and addresses, of which plain parts are full."""
+    return len("".join(_ADDRESS.sub("", _TAG.sub(" ", html)).split()))
 
 
 def _decoded(data: bytes, charset: str | None) -> str:

@@ -6,13 +6,18 @@ from html import escape
 from textwrap import dedent
 from typing import NamedTuple
 
-STRONG, EMPHASIS, RAISED, LOWERED, MARKUP = 1, 2, 4, 8, 16
-"""Bits of a run of text; `MARKUP` says that it is HTML already, as a formula is."""
+STRONG, EMPHASIS, RAISED, LOWERED, MARKUP, FIXED = 1, 2, 4, 8, 16, 32
+"""Bits of a run: `MARKUP` says that it is HTML already, as a formula is, `FIXED` that all letters are as wide."""
 
 MOST_LEVELS = 9
 """Levels of lists; Word and OpenDocument have 9 and 10."""
 
-_TAGS = ((STRONG, "strong"), (EMPHASIS, "em"), (RAISED, "sup"), (LOWERED, "sub"))
+_TAGS = ((FIXED, "code"), (STRONG, "strong"), (EMPHASIS, "em"), (RAISED, "sup"), (LOWERED, "sub"))
+_STRESSES = STRONG | EMPHASIS | FIXED
+_FIXED_FONT = re.compile(
+    r"(?i)\bmono\b|mono$|courier|consolas|menlo|monaco|lucida console|source code|fira code|typewriter"
+)
+_BY_FONT = "font"
 _NUMBER = re.compile(r"(\d{1,9})[.)]?")
 _LETTER = re.compile(r"([a-z])[.)]|([A-Z])[.)]")
 _BULLET = re.compile(r"[^\w\s]|[o\u00a7\uf000-\uf0ff]")
@@ -39,7 +44,7 @@ def inline(runs: Iterable[tuple[str, int]], *, plain: bool = False) -> str:
     """Return runs as HTML, neighbors of one format as one; `plain` leaves stresses out, as of headings."""
     merged: Runs = []
     for text, bits in runs:
-        kept = bits & ~(STRONG | EMPHASIS) if plain or not text.strip() else bits
+        kept = bits & ~_STRESSES if plain or not text.strip() else bits
         if merged and not kept & MARKUP and merged[-1][1] == kept:
             merged[-1] = (merged[-1][0] + text, kept)
         else:
@@ -65,6 +70,32 @@ def escaped(text: str) -> str:
 def paragraph(html: str) -> Block:
     """Return a paragraph."""
     return Block("p", html)
+
+
+def code(runs: Runs, *, by_font: bool = False) -> Block:
+    """Return a line of code: by its style, or by its font, which may be that of all of a text (`prose`)."""
+    text = "".join(escaped(text) for text, bits in runs if not bits & MARKUP)
+    return Block("pre", text, label=_BY_FONT if by_font else "")
+
+
+def is_fixed(runs: Runs) -> bool:
+    """Return whether all words of a paragraph are of a font whose letters are as wide as each other."""
+    words = [bits for text, bits in runs if text.strip()]
+    return bool(words) and all(bits & FIXED for bits in words)
+
+
+def is_fixed_font(name: str) -> bool:
+    """Return whether a font is one whose letters are as wide as each other, by its name."""
+    return _FIXED_FONT.search(name) is not None
+
+
+def prose(blocks: Iterable[Block]) -> list[Block]:
+    """Return blocks whose font makes most of them code as paragraphs: typescripts are no code."""
+    found = list(blocks)
+    fixed = sum(len(block.html) for block in found if block.label == _BY_FONT)
+    if 2 * fixed <= sum(len(block.html) for block in found):
+        return found
+    return [paragraph(block.html.replace("\n", "<br>")) if block.label == _BY_FONT else block for block in found]
 
 
 def heading(level: int, html: str) -> Block:
@@ -118,12 +149,14 @@ def _row(cells: Sequence[str], tag: str) -> str:
 
 def _cell(blocks: Sequence[Block]) -> str:
     """Return the blocks of a cell as lines: a row of lines stays a row, one with blocks in it would fall apart."""
-    if any(block.tag in ("table", "pre") for block in blocks):
+    if any(block.tag == "table" for block in blocks):
         return write(blocks)
     return "<br>".join(_line(block) for block in blocks if block.html)
 
 
 def _line(block: Block) -> str:
+    if block.tag == "pre":
+        return f"<code>{block.html}</code>"
     if block.tag != "li":
         return block.html
     return f"{block.label}. {block.html}" if block.label else f"- {block.html}"

@@ -5,8 +5,8 @@ import re
 from refinery_files.markup import Block, escaped, paragraph
 
 _EMPTY = re.compile(r"\n(?:[ \t]*\n)+")
-_DRAWN = re.compile(r"(?m)^(?: {2,}|\t)\S|\S {3,}\S")
-"""Lines that are indented, or have columns: blanks mean something."""
+_DRAWN = re.compile(r"(?m)^ +\S|\t|\S {3,}\S|^[-+] {2,}\S")
+"""Lines that are indented or have columns, and those of patches: blanks mean something."""
 
 
 def plain_blocks(text: str) -> list[Block]:

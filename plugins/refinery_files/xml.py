@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 MOST_TAGS = 4_000_000
 """Tags of a document: its tree takes some 250 bytes for each."""
 
+MOST_WALKED = 4 * MOST_TAGS
+"""Tags of a document that is read element by element: those of one row stay."""
+
+_HEAD = 64 << 10
 _MOST_DIGITS = 9
 _SUBSET = re.compile(rb"<!DOCTYPE[^>\[]*\[")
 
@@ -24,10 +28,7 @@ def parse(data: bytes, *, is_cut: bool = False) -> "_Element":
     """
     from lxml import etree
 
-    if data.count(b"<") > MOST_TAGS:
-        raise FileRefused(TOO_LARGE)
-    if _SUBSET.search(data, 0, 1 << 16):
-        raise FileRefused(DAMAGED)
+    _require_bounded(data, MOST_TAGS)
     try:
         root = etree.fromstring(data, _parser(recover=is_cut))
     except (etree.XMLSyntaxError, ValueError) as error:
@@ -35,6 +36,14 @@ def parse(data: bytes, *, is_cut: bool = False) -> "_Element":
     if root is None:
         raise FileRefused(DAMAGED)
     return root
+
+
+def _require_bounded(data: bytes, most: int) -> None:
+    """Raise FileRefused for a document with more tags than `most`, four times as many marks of values, or entities."""
+    if data.count(b"<") > most or data.count(b'"') + data.count(b"'") > 4 * most:
+        raise FileRefused(TOO_LARGE)
+    if _SUBSET.search(data, 0, _HEAD):
+        raise FileRefused(DAMAGED)
 
 
 def _parser(*, recover: bool) -> "XMLParser":
@@ -57,21 +66,18 @@ def local(element: "_Element") -> str:
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
-def walk(data: BytesIO, *tags: str, is_cut: bool = False) -> Iterator["_Element"]:
+def walk(data: bytes, *tags: str, is_cut: bool = False) -> Iterator["_Element"]:
     """Yield each element of these tags when it is whole, and free it then: a tree would be many times the bytes.
 
     FileRefused as of `parse`.
     """
     from lxml import etree
 
-    head = data.read(1 << 16)
-    data.seek(0)
-    if not head:
+    if not data:
         return
-    if _SUBSET.search(head):
-        raise FileRefused(DAMAGED)
+    _require_bounded(data, MOST_WALKED)
     found = etree.iterparse(
-        data,
+        BytesIO(data),
         events=("end",),
         tag=tags,
         resolve_entities=False,

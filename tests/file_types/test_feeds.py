@@ -41,6 +41,11 @@ def test_entries_of_rdf_are_beside_their_channel() -> None:
     assert (text.title, text.language, text.published) == ("R", "ja", "2005-01-02")
 
 
+def test_what_is_added_is_read_where_the_feed_says_nothing() -> None:
+    body = '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:media="m"><entry><title>V</title><media:group><media:description>said</media:description></media:group></entry></feed>'
+    assert text_of(read(body.encode())) == "V\n\nsaid"
+
+
 def test_rdf_of_another_vocabulary_is_no_feed() -> None:
     assert holds(RDF.encode())
     assert holds(RSS.encode())

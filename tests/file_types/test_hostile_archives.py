@@ -97,6 +97,23 @@ def test_tables_in_tables_end(depth: int) -> None:
     assert text_of(read(docx(body))) == "in"
 
 
+def test_formulas_as_deep_as_xml_may_be_end() -> None:
+    deep = "<m:box>" * 240 + "<m:r><m:t>x</m:t></m:r>" + "</m:box>" * 240
+    assert text_of(read(docx(f"<w:p><m:oMath>{deep}</m:oMath></w:p>"))) == "x"
+    halves = "<m:f><m:num>" * 118 + "<m:r><m:t>x</m:t></m:r>" + "</m:num></m:f>" * 118
+    assert "x" in read(docx(f"<w:p><m:oMath>{halves}</m:oMath></w:p>")).parts[0]
+
+
+def test_pages_of_books_as_deep_as_they_please_end() -> None:
+    page = "<html><body>" + "<div>" * 100_000 + "deep" + "</body></html>"
+    members = {
+        "META-INF/container.xml": "<container><rootfile full-path='b.opf'/></container>",
+        "b.opf": "<package><item id='a' href='a.html'/><itemref idref='a'/></package>",
+        "a.html": page,
+    }
+    assert isinstance(read_book(zipped(members)).parts, tuple)
+
+
 FILES = {
     "docx": docx(p("one ") * 400 + p("two"), styles="<w:style/>"),
     "xlsx": xlsx("".join(f'<row><c r="A{nth}"><v>{nth}</v></c></row>' for nth in range(1, 400))),

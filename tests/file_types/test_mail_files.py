@@ -47,6 +47,16 @@ def test_lines_that_are_indented_keep_their_blanks() -> None:
     assert text_of(read(f"{HEAD}\nSee:\n\n  if x:\n      y\n".encode())) == "Hi\n\nSee:\n\nif x:\n    y"
 
 
+def test_a_patch_keeps_its_blanks() -> None:
+    patch = "@@ -1,3 +1,3 @@\n int main() {\n-\treturn 1;\n+\treturn 0;\n }"
+    assert text_of(read(f"{HEAD}\n{patch}\n".encode())) == f"Hi\n\n{patch}"
+
+
+def test_addresses_do_not_make_a_stub_a_text() -> None:
+    stub = "See https://example.org/a-long-address-that-is-no-text/of-a-mail/0123456789"
+    assert text_of(read(bytes(message(stub, "<p>Twenty letters of text</p>")))).endswith("of text")
+
+
 @pytest.mark.parametrize("charset", ["iso-8859-1", "unknown-8bit", "no-such", ""])
 def test_a_charset_that_is_wrong_is_guessed(charset: str) -> None:
     head = f"{HEAD}Content-Type: text/plain; charset={charset}\n\n" if charset else f"{HEAD}\n"

@@ -42,6 +42,11 @@ def test_headings_are_known_by_the_outline_or_the_name_of_their_style() -> None:
     assert html == "<h1>One</h1>\n<h2>Two</h2>\n<p>text</p>\n"
 
 
+def test_tables_of_contents_are_left_out() -> None:
+    head = HEAD.replace("{\\stylesheet", "{\\stylesheet{\\s7 toc 1;}{\\s8 TOC Heading;}")
+    assert text_of(read(f"{head}\\s8 Contents\\par\\pard\\s7 One 1\\par\\pard text}}".encode())) == "text"
+
+
 def test_what_the_file_tells_of_itself() -> None:
     found = read(HEAD.encode() + rb"{\info{\title A title}{\creatim\yr2019\mo5\dy6}}\deflang1031 x}")
     assert (found.title, found.published, found.language) == ("A title", "2019-05-06", "de-DE")

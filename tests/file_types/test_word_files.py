@@ -150,6 +150,24 @@ def test_lines_of_code_are_one_block_with_their_blanks() -> None:
     assert written(body, styles=STYLES) == "if x:\n    y()"
 
 
+FIXED = '<w:r><w:rPr><w:rFonts w:ascii="Courier New"/></w:rPr><w:t xml:space="preserve">{}</w:t></w:r>'
+
+
+def test_paragraphs_whose_letters_are_as_wide_as_each_other_are_code() -> None:
+    code = p(FIXED.format("if x:")) + p(FIXED.format("    y()"))
+    assert written(p("A sentence that is longer than the code.") + code).endswith("code.\n\nif x:\n    y()")
+
+
+def test_a_text_that_is_typed_is_no_code() -> None:
+    html = read(docx(p(FIXED.format("One sentence.")) + p(FIXED.format("Another one.")))).parts[0]
+    assert html == "<p>One sentence.</p>\n<p>Another one.</p>\n"
+
+
+def test_code_in_a_cell_leaves_the_row_a_row() -> None:
+    row = f"<w:tr><w:tc>{p(FIXED.format('--flag'))}</w:tc><w:tc>{p('what it does, at some length')}</w:tc></w:tr>"
+    assert written(f"<w:tbl>{row}{row}</w:tbl>") == "\n".join(["--flag\twhat it does, at some length"] * 2)
+
+
 def test_signs_of_the_font_symbol_are_letters() -> None:
     assert written(p('<w:r><w:sym w:font="Symbol" w:char="F061"/><w:t>=1</w:t></w:r>')) == "\u03b1=1"
 

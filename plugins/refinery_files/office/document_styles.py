@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from refinery_files.markup import EMPHASIS, LOWERED, RAISED, STRONG
+from refinery_files.markup import EMPHASIS, FIXED, LOWERED, RAISED, STRONG, is_fixed_font
 from refinery_files.office.labels import Counts, numeral
 from refinery_files.xml import whole
 
@@ -99,6 +99,9 @@ def _over(stated: "_Element", look: Look) -> Look:
         is_low = place.startswith(("sub", "-"))
         height = 0 if place in ("0%", "0") else LOWERED if is_low else RAISED
         bits = bits & ~(RAISED | LOWERED) | height
+    font = stated.get(f"{STYLE}font-name") or stated.get(f"{FO}font-family")
+    if font is not None:
+        bits = bits | FIXED if is_fixed_font(font) else bits & ~FIXED
     display = stated.get(f"{TEXT}display")
     return replace(look, bits=bits, is_hidden=look.is_hidden if display is None else display == "none")
 

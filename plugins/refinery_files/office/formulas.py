@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from unicodedata import combining
 
 from refinery_files.markup import escaped
 from refinery_files.xml import local
@@ -77,6 +78,14 @@ def _of(tag: str, *names: str) -> _Writer:
     return write
 
 
+def _fraction(element: "_Element") -> str:
+    above, below = _argument(element, "num"), _argument(element, "den")
+    kind = _sign(element, "type", "bar")
+    if kind == "noBar":  # a binomial, between the signs that are around it
+        return _table([[above], [below]])
+    return f"{above}<mo>/</mo>{below}" if kind == "lin" else f"<mfrac>{above}{below}</mfrac>"
+
+
 def _root(element: "_Element") -> str:
     base = _argument(element, "e")
     degree = element.find(f"{M}deg")
@@ -124,6 +133,8 @@ def _accent(element: "_Element") -> str:
         "\u20d7": "\u2192",
         "\u0307": "\u02d9",
     }
+    if sign and sign not in spacing and combining(sign[0]):  # no command of TeX that the core writes: as Unicode has it
+        return f"{_argument(element, 'e')}<mo>{escaped(sign)}</mo>"
     return f"<mover>{_argument(element, 'e')}<mo>{escaped(spacing.get(sign, sign))}</mo></mover>"
 
 
@@ -148,7 +159,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 _WRITTEN: dict[str, _Writer] = {
-    "f": _of("mfrac", "num", "den"),
+    "f": _fraction,
     "sSup": _of("msup", "e", "sup"),
     "sSub": _of("msub", "e", "sub"),
     "sSubSup": _of("msubsup", "e", "sub", "sup"),

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING
 from pipeline_tasks.text.page.file_text import DAMAGED, ENCRYPTED, TOO_LARGE, FileRefused, FileText
 from refinery_files.archive import Archive
 from refinery_files.markup import (
+    FIXED,
     MARKUP,
     RAISED,
     Block,
     Runs,
+    code,
     escaped,
     heading,
     inline,
+    is_fixed,
     item,
     paragraph,
     plain_table,
+    prose,
     table,
     write,
 )
@@ -77,8 +81,7 @@ def read_opendocument(archive: Archive) -> FileText:
     elif kind == "spreadsheet":
         parts = (write(reader.sheets(body[0])),)
     else:
-        blocks = list(reader.blocks(body[0]))
-        parts = (write([*blocks, *reader.notes()]),)
+        parts = (write(prose([*reader.blocks(body[0]), *reader.notes()])),)
     found = _told(_part(archive, "meta.xml"))
     title = found.get("title")
     day = day_of(found.get("date") or found.get("creation-date") or "")
@@ -135,10 +138,10 @@ class _Reader:
     def _paragraph(self, element: "_Element") -> Iterator[Block]:
         look = self._looks.look("paragraph", element.get(f"{TEXT}style-name"))
         level = whole(element.get(f"{TEXT}outline-level"), 1) if local(element) == "h" else int(look.is_title)
-        runs = self._inline(element)
+        runs = self._inline(element, look.bits & FIXED)
         if not look.is_hidden:
-            if look.is_code and not level:
-                yield Block("pre", "".join(escaped(text) for text, bits in runs if not bits & MARKUP))
+            if (look.is_code or is_fixed(runs)) and not level:
+                yield code(runs, by_font=not look.is_code)
             else:
                 html = inline(runs, plain=level > 0)
                 yield self._headed(element, level, html) if level else paragraph(html)
@@ -218,9 +221,9 @@ class _Reader:
             at += 1
         return blocks
 
-    def _inline(self, element: "_Element") -> Runs:
+    def _inline(self, element: "_Element", bits: int = 0) -> Runs:
         runs: Runs = []
-        self._read(element, runs, 0)
+        self._read(element, runs, bits)
         return runs
 
     def _read(self, element: "_Element", runs: Runs, bits: int) -> None:

@@ -65,6 +65,7 @@ _PICTURES = "pictures"
 _BITS = {b"b": STRONG, b"i": EMPHASIS}
 _ENDS = (b"par", b"sect", b"row", b"cell", b"nestcell", b"nestrow")
 _BODY = "body"
+_CONTENTS = re.compile(r"(?:toc|contents) (?:\d|heading)")
 _BODY_LEVEL = 9
 _HIGH, _LOW, _BEHIND_LOW = 0xD800, 0xDC00, 0xE000
 """Where the halves of characters begin that UTF-16 has in two units."""
@@ -407,6 +408,8 @@ class _Reader:
         if not html:
             return
         name = self._styles.get(shape.style, (-1, ""))[1].lower()
+        if _CONTENTS.fullmatch(name):
+            return
         if rank or name == "title":
             block = heading(rank or 1, f"{escaped(label)} {html}" if label else html)
         elif "preformatted" in name:

@@ -5,7 +5,6 @@ Sheets, rows and columns that are hidden, and those without a value, are left ou
 
 import re
 from collections.abc import Iterator
-from io import BytesIO
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -73,7 +72,7 @@ class _Reader:
     def rows(self, name: str) -> list[list[str]]:
         """Return the rows of a sheet that have a value, without columns that have none."""
         hidden, rows, used = set[int](), list[dict[int, str]](), set[int]()
-        data = BytesIO(self._package.data(name))
+        data = self._package.data(name)
         for element in walk(data, f"{S}col", f"{S}row", is_cut=self._package.archive.is_cut):
             if element.tag == f"{S}col":
                 if element.get("hidden") in _ON:
@@ -140,7 +139,7 @@ def _column(letters: str) -> int:
 
 
 def _shared_texts(package: Package, name: str) -> Iterator[str]:
-    for element in walk(BytesIO(package.data(name)), f"{S}si", is_cut=package.archive.is_cut):
+    for element in walk(package.data(name), f"{S}si", is_cut=package.archive.is_cut):
         yield _text(element)
 
 

@@ -35,6 +35,7 @@ class Style:
     is_hidden: bool | None = None
     is_strong: bool | None = None
     is_emphasis: bool | None = None
+    font: str | None = None
 
     @property
     def heading(self) -> int:
@@ -55,13 +56,22 @@ class Style:
     @property
     def is_contents(self) -> bool:
         """Whether its paragraphs are lines of a table of contents."""
-        return re.fullmatch(r"toc [1-9]|table of figures", self.name.lower()) is not None
+        return (
+            re.fullmatch(r"toc (?:[1-9]|heading)|table of figures|contents (?:[1-9]|heading)", self.name.lower())
+            is not None
+        )
 
 
 def is_on(parent: "_Element | None", name: str) -> bool | None:
     """Return what a property that is on or off says, None if it is not there."""
     found = None if parent is None else parent.find(W + name)
     return None if found is None else found.get(VAL, "1") not in ("0", "false", "off")
+
+
+def font_of(run: "_Element | None") -> str | None:
+    """Return the font of Latin letters that properties of a run name."""
+    found = None if run is None else run.find(f"{W}rFonts")
+    return None if found is None else found.get(f"{W}ascii")
 
 
 def value(parent: "_Element | None", path: str) -> str | None:
@@ -112,6 +122,7 @@ def _stated(element: "_Element") -> Style:
         is_hidden=is_on(run, "vanish"),
         is_strong=is_on(run, "b"),
         is_emphasis=is_on(run, "i"),
+        font=font_of(run),
     )
 
 

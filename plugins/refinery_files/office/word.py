@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 from pipeline_tasks.text.page.file_text import FileText
 from refinery_files.markup import (
     EMPHASIS,
+    FIXED,
     LOWERED,
     MARKUP,
     RAISED,
     STRONG,
     Block,
     Runs,
+    code,
     escaped,
     heading,
     inline,
+    is_fixed,
+    is_fixed_font,
     item,
     paragraph,
+    prose,
     table,
     write,
 )
@@ -30,7 +35,7 @@ from refinery_files.office.formulas import M, math
 from refinery_files.office.labels import numeral
 from refinery_files.office.package import Package, properties
 from refinery_files.office.signs import symbol
-from refinery_files.office.styles import BODY_LEVEL, VAL, Lists, Style, Styles, W, is_on, value, whole
+from refinery_files.office.styles import BODY_LEVEL, VAL, Lists, Style, Styles, W, font_of, is_on, value, whole
 from refinery_files.xml import local
 
 if TYPE_CHECKING:
@@ -65,8 +70,7 @@ def read_word(package: Package, name: str = _MAIN) -> FileText:
     root = package.main(name)
     reader = _Reader(package, name, root)
     body = root.find(f"{W}body")
-    blocks = list(reader.blocks(root if body is None else body))
-    blocks += reader.notes()
+    blocks = prose([*reader.blocks(root if body is None else body), *reader.notes()])
     found = properties(package)
     return FileText(
         (write(blocks),),
@@ -147,8 +151,9 @@ class _Reader:
     def _written(self, stated: "_Element | None", style: Style, runs: Runs) -> Iterator[Block]:
         level = whole(value(stated, "outlineLvl"))
         rank = style.heading if level is None or style.heading else (level + 1 if level < BODY_LEVEL else 0)
-        if style.is_code and not rank:
-            yield Block("pre", "".join(escaped(text) for text, bits in runs if not bits & MARKUP))
+        by_font = is_fixed(runs)
+        if (style.is_code or by_font) and not rank and not style.list_id and value(stated, "numPr/numId") is None:
+            yield code(runs, by_font=not style.is_code)
             return
         html = inline(runs, plain=rank > 0)
         if not html:
@@ -231,9 +236,8 @@ class _Reader:
         if next((each for each in hidden if each is not None), False):
             self._read_fields(run)
             return
-        bits, font = _bits(stated, own), None
-        if stated is not None and (fonts := stated.find(f"{W}rFonts")) is not None:
-            font = fonts.get(f"{W}ascii")
+        font = font_of(stated) or own.font or style.font
+        bits = _bits(stated, own) | (FIXED if font and is_fixed_font(font) else 0)
         for child in run:
             self._read_content(child, runs, bits, font, style)
 
