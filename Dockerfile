@@ -41,6 +41,7 @@ ENV AIRFLOW_HOME=/opt/airflow \
     PYTHONUNBUFFERED=1 \
     SPARK_CONF_DIR=/tmp/spark-conf \
     NUMBA_CACHE_DIR=/scratch/numba \
+    ARROW_DEFAULT_MEMORY_POOL=system \
     TMPDIR=/scratch
 
 # Loops are compiled here, for any processor of this level, so that no container has to; the entry point brings them to

@@ -14,6 +14,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.file import ShardWriter
@@ -31,6 +33,9 @@ from pipeline_tasks.text.page.identity import identities
 from pipeline_tasks.upkeep import compact
 
 STAGES = ("dedup_exact", "dedup_minhash")
+BATCH, SHARD = 1 << 12, 1 << 16
+"""Documents of a batch and of a shard."""
+
 RECIPE = "history"
 WORDS = 60
 
@@ -87,29 +92,39 @@ def refined(root: str, name: str, documents: Sequence[str]) -> tuple[dict[str, s
     return manifests, dict(read)
 
 
-def given(root: str, name: str, documents: Sequence[str]) -> str:
-    """Commit documents as the output of an invented stage; return its manifest's path."""
-    ids = identities(pa.array(documents, pa.large_string()))
-    columns: dict[str, Iterable[object]] = {
-        "text": documents,
-        "id": ids,
-        "snapshot": [name] * len(documents),
-        "file": ["a"] * len(documents),
-    }
-    columns |= {"offset": range(len(documents)), "chars": map(len, documents)}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    writer = ShardWriter(DOCUMENT)
-    for batch in pa.Table.from_pylist(rows, DOCUMENT).to_batches():
-        writer.write(batch)
-    shard = writer.store(root, f"given/{name}")
+def given(root: str, name: str, documents: Iterable[str]) -> str:
+    """Commit documents as the output of an invented stage, in shards of `SHARD`; return its manifest's path."""
+    shards: list[Shard] = []
+    batches = _as_documents(name, documents)
+    while first := next(batches, None):
+        writer = ShardWriter(DOCUMENT)
+        for batch in (first, *islice(batches, SHARD // BATCH - 1)):
+            writer.write(batch)
+        shards.append(writer.store(root, f"given/{name}"))
+    rows = sum(shard.rows for shard in shards)
     schema = tuple((column.name, str(column.type)) for column in DOCUMENT)
-    whole = Manifest(
-        "given", 1, "", {"name": name}, (), (), schema, (shard,), {}, (), (), len(documents), 0, {}, {}, {}
-    )
+    whole = Manifest("given", 1, "", {"name": name}, (), (), schema, tuple(shards), {}, (), (), rows, 0, {}, {}, {})
     manifest = identified(whole)
     path = manifest_path("given", manifest.fingerprint)
     storage.commit(storage.connect(root), path, dump(manifest))
     return path
+
+
+def _as_documents(name: str, documents: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """Yield documents as rows of `DOCUMENT`; what they lack is null."""
+    given, offset = iter(documents), 0
+    while texts := list(islice(given, BATCH)):
+        columns: dict[str, Any] = {
+            "text": texts,
+            "id": identities(pa.array(texts, pa.large_string())),
+            "snapshot": [name] * len(texts),
+            "file": ["a"] * len(texts),
+            "offset": range(offset, offset + len(texts)),
+            "chars": [len(text) for text in texts],
+        }
+        nothing = [None] * len(texts)
+        yield pa.record_batch([pa.array(columns.get(field.name, nothing), field.type) for field in DOCUMENT], DOCUMENT)
+        offset += len(texts)
 
 
 def publish(root: str, name: str, manifests: dict[str, str]) -> None:

@@ -1,17 +1,17 @@
 """Measures what grows in deduplication: memory with a template's pages, processor time of a day with its history.
 
     python benchmarks/near_growth.py [--pages N ...] [--others N] [--buckets B] [--json]
-    python benchmarks/near_growth.py --first N ... [--shares S ...] [--template T] [--json]
+    python benchmarks/near_growth.py --first N ... [--shares S ...] [--template T] [--sentences N] [--json]
 
 `--pages` documents have one signature, so that a band of so many equal keys is in each of 14 places, and `--others`
 have signatures of their own. They are made, not read from texts: 800 bytes of shingles each, one address and date. Each
 task of `near_duplicates.graph.keep_first` runs in a process of its own, forked from one that has loaded everything by a
 run of 1,000 pages: `base` is what that one has. `peak` is the largest resident size of a verb's tasks, scatters and
 gathers of a group apart.
-`--first` documents (web-like ones of planted.py, 1.9 kB each, of which a share `--template` are pages of one template)
-are a first snapshot of `dedup_exact` and `dedup_minhash`. Behind it comes a day of each share of new ones, all of which
-are new texts. Seconds are of processor time of the whole process, kernels loaded before; `share` is a day's of those of
-the first. What the day read of history are counts.
+`--first` documents (web-like ones of planted.py, 1.9 kB each or, with `--sentences`, shorter; a share `--template` are
+pages of one template) are a first snapshot of `dedup_exact` and `dedup_minhash`. Behind it comes a day of each share of
+new ones, all of which are new texts. Seconds are of processor time of the whole process, kernels loaded before; `share`
+is a day's of those of the first. What the day read of history are counts.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import pickle
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -219,26 +219,29 @@ def measured(pages: int, others: int, buckets: int) -> dict[str, Any]:
 # --- Days behind a first snapshot -----------------------------------------------------------------------------
 
 
-def days(count: int, shares: Sequence[float], template: float) -> dict[str, Any]:
+def days(count: int, shares: Sequence[float], template: float, most: int) -> dict[str, Any]:
     """Return what days of some shares of new documents take behind a first one of `count`."""
     pa.set_cpu_count(1)
-    new = [round(count * share) for share in shares]
-    copies = round(count * template)
-    texts, pages = planted.web(count + sum(new)), planted.template(copies + round(copies * max(shares, default=0)))
     with tempfile.TemporaryDirectory(prefix="near-") as root:
         deduplicated(root, "warm", planted.web(200, seed=2), ())
-    figures: dict[str, Any] = {"documents": count, "template": copies, "days": []}
+    figures: dict[str, Any] = {"documents": count, "template": round(count * template), "days": []}
     with tempfile.TemporaryDirectory(prefix="near-") as root:
-        first, manifests = deduplicated(root, "first", texts[: count - copies] + pages[:copies], ())
+        first, manifests = deduplicated(root, "first", crawled(0, count, template, most), ())
         figures["first"] = first
         start = count
-        for share, size in zip(shares, new, strict=True):
-            same = round(size * template)
-            some = texts[start : start + size - same] + pages[copies : copies + same]
-            day, _ = deduplicated(root, f"day-{share}", some, manifests)
+        for share in shares:
+            size = round(count * share)
+            day, _ = deduplicated(root, f"day-{share}", crawled(start, size, template, most), manifests)
             figures["days"].append({"documents": size, **{stage: _beside(day[stage], first[stage]) for stage in first}})
             start += size
     return figures
+
+
+def crawled(start: int, size: int, template: float, most: int) -> Iterator[str]:
+    """Yield documents of at most `most` sentences by their numbers from `start`, of a share pages of one template."""
+    same = round(size * template)
+    yield from planted.numbered(range(start, start + size - same), most)
+    yield from planted.template(same, start)
 
 
 def _beside(day: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
@@ -246,7 +249,7 @@ def _beside(day: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
 
 
 def deduplicated(
-    root: str, name: str, texts: Sequence[str], before: Sequence[Mapping[str, str]]
+    root: str, name: str, texts: Iterable[str], before: Sequence[Mapping[str, str]]
 ) -> tuple[dict[str, Any], Sequence[Mapping[str, str]]]:
     """Deduplicate a day behind others; return what each stage took, and the manifests with those of this day."""
     path, took, manifests = history.given(root, name, texts), {}, {}
@@ -269,10 +272,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, nargs="+", default=[])
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1])
     parser.add_argument("--template", type=float, default=0.0)
+    parser.add_argument("--sentences", type=int, default=planted.SENTENCES.stop)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for count in options.first:
-        print(json.dumps(days(count, options.shares, options.template)), flush=True)
+        print(json.dumps(days(count, options.shares, options.template, options.sentences)), flush=True)
     for pages in options.pages:
         figures = measured(pages, options.others, options.buckets)
         if options.json:

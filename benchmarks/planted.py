@@ -3,7 +3,7 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -29,6 +29,24 @@ def web(count: int, seed: int = 1) -> list[str]:
         else:
             documents.append(" ".join(draws.choices(pool, k=draws.choice(SENTENCES))) + f" Page {number}.")
     return documents
+
+
+def numbered(numbers: Iterable[int], most: int = SENTENCES.stop) -> Iterator[str]:
+    """Yield documents like those of `web`, of at most so many sentences, each made from its number alone.
+
+    So millions of them need no memory, and those of a later day may be copies of any of an earlier one.
+    """
+    pool, lengths = sentences(), range(SENTENCES.start, min(SENTENCES.stop, most + 1))
+    for number in numbers:
+        yield _numbered(number, pool, lengths)
+
+
+def _numbered(number: int, pool: Sequence[str], lengths: range) -> str:
+    draws = Random(number)  # noqa: S311 -- the same documents every time
+    if number and draws.random() < COPIES:
+        original = _numbered(draws.randrange(number), pool, lengths)
+        return edited(original, draws.uniform(0, 0.12), draws) + f" Copy {number}."
+    return " ".join(draws.choices(pool, k=draws.choice(lengths))) + f" Page {number}."
 
 
 def sentences() -> list[str]:
@@ -75,10 +93,10 @@ def pairs(count: int, similarities: Sequence[float], seed: int = 1, size: int = 
     return planted
 
 
-def template(count: int) -> list[str]:
+def template(count: int, start: int = 0) -> list[str]:
     """Return documents that differ in two words of a hundred: one cluster, every pair of it similar."""
     base = " ".join(f"w{n}" for n in range(100))
-    return [f"{base} x{n} y{n}" for n in range(count)]
+    return [f"{base} x{n} y{n}" for n in range(start, start + count)]
 
 
 def chain(count: int) -> list[str]:

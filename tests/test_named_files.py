@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.running import RunOptions, run
 from pipeline_tasks.inspect.lint import lint
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.run.recipe_faults import check_recipe
+from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.text.words.language_model import dump_model
 from tests.fasttext_file import write_model
@@ -133,9 +133,7 @@ def _recipe(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def refusal(recipe: str, path: Path) -> str:
     """Return the refusal of a recipe: lint's only fault, and the same at the start of a run."""
     (fault,) = [finding for finding in lint(recipe) if finding.fault]
-    with pytest.raises(RecipeError) as refused:
-        check_recipe(load_recipe(recipe))
-    assert fault.message in str(refused.value)
+    assert fault.message in [refused.message for refused in recipe_faults(load_recipe(recipe))]
     assert str(path) in fault.message
     assert len(fault.message) < 1000 + len(str(path))
     return fault.message
@@ -147,7 +145,7 @@ def test_a_whole_file_is_believed(kind: str, tmp_path: Path) -> None:
     path.write_bytes(FILES[kind][3](tmp_path))
     recipe = written(tmp_path, kind, path)
     assert [finding for finding in lint(recipe) if finding.fault] == []
-    check_recipe(load_recipe(recipe))
+    assert list(recipe_faults(load_recipe(recipe))) == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

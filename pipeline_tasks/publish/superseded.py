@@ -37,7 +37,6 @@ SUPERSEDED = pa.schema(
 )
 """One row of `superseded.parquet`, sorted by id: a document of an earlier snapshot and its winner."""
 
-
 BATCH_ROWS = 4096
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 1 << 28

@@ -6,6 +6,7 @@ up asks for more; how much depends on what is known.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pipeline_tasks.facets import NONE, Requests
 from pipeline_tasks.run.sizes import Sizes, StageSize
@@ -48,9 +49,7 @@ class Bill:
 
 def bill_of(sizes: Sizes, prices: Prices) -> Bill:
     """Return what a run of these sizes asks and costs."""
-    requests = OF_RUN
-    for size in sizes.stages:
-        requests = requests.plus(requests_of(size))
+    requests = reduce(Requests.plus, map(requests_of, sizes.stages), OF_RUN)
     hours = sizes.seconds / 3600
     dollars = hours * prices.core_hour + (requests.reads * prices.reads + requests.writes * prices.writes) / 1000
     monthly = sum(size.stored for size in sizes.stages) / 1e9 * prices.gigabyte_month
@@ -66,10 +65,7 @@ def requests_of(size: StageSize) -> Requests:
     pieces = Requests(size.pieces - size.buckets, 0)  # of the first scatter task they are in the slopes
     of_shards, of_buckets = cost.requests.times(size.shards), cost.bucket_requests.times(size.buckets)
     parts = (of_shards, of_buckets, OF_GATE.times(sampled), chunks, pieces)
-    total = NONE
-    for part in parts:
-        total = total.plus(part)
-    return total
+    return reduce(Requests.plus, parts, NONE)
 
 
 def bill_lines(bill: Bill, prices: Prices) -> list[str]:

@@ -5,10 +5,10 @@ store: they are read again only if a stage keeps some of the shards of a verb, a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline_tasks.profiles.merging import add, merge
 from pipeline_tasks.profiles.spread import Counts
@@ -18,6 +18,8 @@ from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.shards.rows import Columns
+
+T = TypeVar("T")
 
 NO_COUNTS: Counts = {}
 
@@ -104,34 +106,29 @@ class Collector:
         )
 
 
+def _with(finished: Iterable[Finished], each: Callable[[Finished], Iterable[T]]) -> Iterator[tuple[Shard, T]]:
+    """Yield every shard that tasks wrote, with what `each` gives of the task of each."""
+    for done in finished:
+        yield from zip(done.shards, each(done), strict=True)
+
+
 def schema_of(finished: Sequence[Finished], shards: Iterable[Shard]) -> dict[str, Columns]:
     """Return the columns of those of some shards that tasks wrote, by path."""
     wanted = {shard.path for shard in shards}
-    return {
-        shard.path: columns
-        for done in finished
-        for shard, columns in zip(done.shards, done.schemas, strict=True)
-        if shard.path in wanted
-    }
+    schemas = _with(finished, lambda done: done.schemas)
+    return {shard.path: columns for shard, columns in schemas if shard.path in wanted}
 
 
 def below_of(finished: Sequence[Finished]) -> dict[str, Shard]:
     """Return the shard of the same stage that is below a layer, by the layer's path."""
-    return {
-        shard.path: below
-        for done in finished
-        for shard, below in zip(done.shards, done.below, strict=True)
-        if below is not None
-    }
+    below = _with(finished, lambda done: done.below)
+    return {shard.path: under for shard, under in below if under is not None}
 
 
 def spread_of(finished: Sequence[Finished], kept: Shards) -> list[Counts]:
     """Return what was counted of the place of values in each of the kept shards."""
-    counted = {
-        shard.path: counts
-        for done in finished
-        for shard, counts in zip(done.shards, done.spread or [NO_COUNTS] * len(done.shards), strict=True)
-    }
+    spread = _with(finished, lambda done: done.spread or [NO_COUNTS] * len(done.shards))
+    counted = {shard.path: counts for shard, counts in spread}
     return [counted[shard.path] for shard in kept]
 
 
@@ -164,12 +161,8 @@ def _begins(kept: Shards, at: int, shards: Shards) -> bool:
 def _receipts_of(finished: Sequence[Finished], shards: Sequence[Shard]) -> list[str]:
     """Return the path of the receipt of each of some shards."""
     wanted = {shard.path for shard in shards}
-    paths = {
-        shard.path: path
-        for done in finished
-        for shard, path in zip(done.shards, done.paths_of_receipts(), strict=True)
-        if shard.path in wanted
-    }
+    receipts = _with(finished, lambda done: done.paths_of_receipts())
+    paths = {shard.path: path for shard, path in receipts if shard.path in wanted}
     return [paths[shard.path] for shard in shards]
 
 

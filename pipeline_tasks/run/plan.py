@@ -69,7 +69,7 @@ class Plan:
 def plan(request: RefineRequest) -> Plan:
     """Check a request and compute the fingerprint; nothing is read but manifests and resource files."""
     card = stage_card(request.stage)
-    params = _with_secret(card, bind(card, request.params))
+    params = with_secret(card, bind(card, request.params))
     erased = erasures.newest(request.root)
     parent, digest = read_once(request.root, request.parent)
     history = tuple(_past(request.root, referred) for referred in request.history) if card.reads_history else ()
@@ -134,12 +134,7 @@ def secret_of(card: Stage[P], params: P) -> tuple[str, str]:
     return name, next((declared.metadata[VARIABLE] for declared in fields(params) if declared.name == name), "")
 
 
-def require_secret(card: Stage[P], params: P) -> None:
-    """Raise RecipeError if the params need a secret that the environment does not have."""
-    _with_secret(card, params)
-
-
-def _with_secret(card: Stage[P], params: P) -> P:
+def with_secret(card: Stage[P], params: P) -> P:
     """Return the params with the secret that they need, read from the environment; RecipeError if it is not there."""
     name, variable = secret_of(card, params)
     if not name:

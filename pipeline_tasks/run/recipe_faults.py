@@ -11,7 +11,7 @@ from pipeline_tasks.cards import adds, copies_of, known_cards, reads_records, re
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import VectorModel
 from pipeline_tasks.recipe import Recipe, Step
-from pipeline_tasks.run.plan import require_secret, resources_of
+from pipeline_tasks.run.plan import resources_of, with_secret
 from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD
 from pipeline_tasks.store.files import localize
@@ -34,20 +34,12 @@ class Finding(NamedTuple):
     line: int = 0
 
 
-def check_recipe(recipe: Recipe) -> None:
-    """Raise RecipeError for the first fault of a recipe, and for a secret that this process does not have."""
-    for fault in recipe_faults(recipe):
-        message = f"recipe {recipe.name}: {fault.where}: {fault.message}"
-        raise RecipeError(message)
-    check_secrets(recipe)
-
-
 def check_secrets(recipe: Recipe) -> None:
     """Raise RecipeError for a secret that this process does not have, nor a connection for it."""
     if PII_CONNECTION not in os.environ:
         for step in recipe.steps:
             card = stage_card(step.stage)
-            require_secret(card, bind(card, step.params))
+            with_secret(card, bind(card, step.params))
 
 
 def recipe_faults(recipe: Recipe) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from pipeline_tasks.cards import DASHES, RESERVED, stage_names
 from pipeline_tasks.counted import counted
@@ -179,17 +179,12 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
             abandoned = [entry for entry in prefix.entries if not is_slot(entry)]
             fenced += [prefix.name] if abandoned else []  # one without files was fenced when they were removed
             files += [(entry, "abandoned before it was committed") for entry in abandoned]
-    cached = tuple(store.list(CACHE))
-    total += sum(entry.bytes for entry in cached)
+    cached, published = tuple(store.list(CACHE)), tuple(store.list(PUBLISH))
+    kept = chain(store.list(ACCESS), *(store.list(each.folder) for each in followers()))  # who saw what, and the like
+    outside = [*_orphans_outside_stages(store, is_old)]
+    total += sum(entry.bytes for entry in chain(cached, published, kept, (entry for entry, _ in outside)))
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
-    total += sum(entry.bytes for entry in store.list(ACCESS))  # who saw what is kept
-    total += sum(entry.bytes for each in followers() for entry in store.list(each.folder))
-    published = tuple(store.list(PUBLISH))
-    total += sum(entry.bytes for entry in published)
-    outside = list(_orphans_outside_stages(store, is_old))
-    total += sum(entry.bytes for entry, _ in outside)
-    files += outside
-    files += _unpublished(root, published, is_old)
+    files += [*outside, *_unpublished(root, published, is_old)]
     return Orphans(tuple(files), tuple(fenced), total - sum(entry.bytes for entry, _ in files))
 
 

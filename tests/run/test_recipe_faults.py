@@ -12,7 +12,6 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
 from pipeline_tasks.run.recipe_faults import (
     PII_CONNECTION,
-    check_recipe,
     check_secrets,
     file_faults,
     missing_files,
@@ -88,8 +87,6 @@ def test_a_file_that_is_not_there_is_found_by_its_stage(tmp_path: Path) -> None:
         assert (finding.where, finding.fault, finding.error) == ("filter_url", True, RecipeError)
         assert str(tmp_path / "none.txt") in finding.message
         assert not finding.message.startswith("filter_url")
-    with pytest.raises(RecipeError, match=r"recipe ours: filter_url: .*none\.txt"):
-        check_recipe(recipe({**START, **lists}))
 
 
 def test_a_key_of_pseudonyms_that_is_not_here_is_refused_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,8 @@ Documents that no selected snapshot kept may be there, too.
 NAMED = pa.schema([SUPERSEDED.field(name) for name in ("id", "snapshot", "winner", "winner_snapshot")])
 """Documents that lost to a near duplicate, as evidence and tables of superseded documents name both."""
 
-LOST = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("is_chosen", pa.bool_()),  # whether the document is of a selected snapshot
-        pa.field("winner", pa.string()),
-        pa.field("winner_is_chosen", pa.bool_()),
-    ]
-)
-"""The same, without the names of snapshots, which took as much memory as the ids."""
+LOST = pa.schema({"id": pa.string(), "chosen": pa.bool_(), "winner": pa.string(), "winner_chosen": pa.bool_()})
+"""The same, with whether the snapshots of both are selected: their names took as much memory as the ids."""
 
 WINNER_SNAPSHOT = r'"snapshot":(?P<name>"(?:[^"\\]|\\.)*")'
 """The snapshot of the winner in evidence, as JSON."""
@@ -51,8 +45,8 @@ _Flags = npt.NDArray[np.bool_]
 def sizes_within(root: str, recipe: str, versions: Sequence[Version], until: int | None = None) -> pa.Table:
     """Return the cluster sizes of documents over the records of these versions: rows of `SIZES`.
 
-    They follow from the rows that deduplication rejected, so that versions of any age have them. It takes about 250
-    bytes of memory for each of these. RecipeError if no version was deduplicated. `until` is the number of the last
+    They follow from the rows that deduplication rejected, so that versions of any age have them. It takes 160 to
+    250 bytes of memory for each of these. RecipeError if no version was deduplicated. `until` is the number of the last
     entry of the recipe's log that counts.
     """
     if not any(_has_clusters(stage) for version in versions for stage in version.manifests):
@@ -109,13 +103,11 @@ def _named(rejects: pa.RecordBatch) -> pa.RecordBatch:
 
 def _lost(named: Batches, chosen: pa.Array) -> pa.Table:
     """Return rows with the columns of `NAMED` as rows of `LOST`."""
-
-    def flagged(batch: pa.RecordBatch) -> pa.RecordBatch:
-        ids, snapshots, winners, winner_snapshots = (batch[name] for name in NAMED.names)
-        flags = [pc.is_in(names, value_set=chosen) for names in (snapshots, winner_snapshots)]
-        return pa.RecordBatch.from_arrays([ids, flags[0], winners, flags[1]], schema=LOST)
-
-    return pa.Table.from_batches(map(flagged, named), schema=LOST)
+    among = partial(pc.is_in, value_set=chosen)
+    rows = (
+        [batch["id"], among(batch["snapshot"]), batch["winner"], among(batch["winner_snapshot"])] for batch in named
+    )
+    return pa.Table.from_batches((pa.RecordBatch.from_arrays(columns, schema=LOST) for columns in rows), schema=LOST)
 
 
 def cluster_sizes(equal: pa.ChunkedArray, lost: pa.Table, moves: pa.Table) -> pa.Table:
@@ -126,14 +118,15 @@ def cluster_sizes(equal: pa.ChunkedArray, lost: pa.Table, moves: pa.Table) -> pa
     Each record is counted for the last document of its line of winners that a chosen snapshot kept.
     """
     columns = [equal, lost["id"], lost["winner"], moves["id"], moves["winner"]]
-    (is_lost, is_won), (is_moved, is_mover) = (
-        [flags(table[name]) for name in ("is_chosen", "winner_is_chosen")] for table in (lost, moves)
+    is_lost, is_won, is_moved, is_mover = (
+        flags(each[of]) for each in (lost, moves) for of in ("chosen", "winner_chosen")
     )
     ends = np.cumsum([len(column) for column in columns])
     ids = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-    del equal, lost, moves, columns  # from here on only each distinct id is a text
-    numbers, distinct = _numbered(ids)
-    del ids
+    encoded = ids.dictionary_encode().chunks or [pa.array([], pa.string()).dictionary_encode()]
+    del equal, lost, moves, columns, ids  # from here on only each distinct id is a text
+    numbers = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded])
+    distinct = encoded[0].dictionary  # that of all chunks
     repeats, losers, winners, moved, movers = np.split(numbers, ends[:-1])
     count = len(distinct)
 
@@ -151,14 +144,6 @@ def cluster_sizes(equal: pa.ChunkedArray, lost: pa.Table, moves: pa.Table) -> pa
     rows = pa.array(np.flatnonzero(stays & (sizes > 1)))
     table = pa.table([distinct.take(rows), pa.array(sizes).take(rows)], schema=SIZES)
     return table.sort_by("id")
-
-
-def _numbered(ids: pa.ChunkedArray) -> tuple[_Nodes, pa.Array]:
-    """Return the number of each row's id among the distinct ones, and these."""
-    encoded = ids.dictionary_encode()  # of one dictionary, whatever the chunks
-    numbers = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
-    distinct = encoded.chunk(0).dictionary if numbers else pa.array([], pa.string())
-    return np.concatenate([np.zeros(0, np.int32), *numbers]), distinct
 
 
 def _has_kept_above(parent: _Nodes, kept: _Flags) -> _Flags:

@@ -31,7 +31,6 @@ SUPERSEDED = "superseded"
 CLUSTERS = "clusters"
 """The history section of a composition that counts them (`versions.cluster_sizes`): sizes of clusters."""
 
-
 _VERSION = 3
 """Since 3 a section is a segment, where `select` looks ids up. The digest of its rows in `resources` is as before."""
 

@@ -1,7 +1,7 @@
 """Says what a training dataset was built from and how, in a file beside it, so that it can be built again exactly."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from pipeline_tasks.cards import is_stage, stage_card
@@ -114,11 +114,7 @@ def read_origin(root: str, version: Version) -> Origin:
             message = f"{error}. Nor can it be made from the version's manifests: {lost}"
             raise ContractError(message) from error
         index = {part.path: part.digest for part in version.files}[f"{version.prefix}/{INDEX}"]
-        return Origin(**{**_fields(origin_of(version.recipe, by_stage, b"")), "index": index})
-
-
-def _fields(origin: Origin) -> dict[str, Any]:
-    return {part.name: getattr(origin, part.name) for part in fields(origin)}
+        return replace(origin_of(version.recipe, by_stage, b""), index=index)
 
 
 def read_origin_file(uri: str) -> Origin:

@@ -3,10 +3,9 @@
 It is in the root of each arm, so that a ledger can be made anew.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.store.log_chain import ChainEntry, Log, append, read_chain
@@ -19,7 +18,6 @@ LOG = Log(
     "ablation {number}",
     f"restore it from a backup, or remove {FOLDER} and run the same `refinery ablate` again: results of runs are kept",
 )
-
 
 COMPARISON, ATTRIBUTION, MIXTURE = "comparison", "attribution", "mixture"
 """Kinds of an entry: two arms that a person named; a recipe, and itself without a stage, among other stages; or the
@@ -124,7 +122,7 @@ def _says(known: Ablation, ablation: Ablation) -> bool:
 def _ablation(root: str, entry: ChainEntry) -> Ablation:
     fields = {name: value for name, value in entry.fields.items() if name != "log"}
     try:
-        first, second = _arms(fields["arms"])
+        first, second = (AblatedArm(**{**arm, "made_from": tuple(arm["made_from"])}) for arm in fields["arms"])
         differences = tuple(RateDifference(**raw) for raw in fields["differences"])
         return Ablation(**{**fields, "arms": (first, second), "differences": differences})
     except (ValueError, TypeError, KeyError) as error:
@@ -132,8 +130,3 @@ def _ablation(root: str, entry: ChainEntry) -> Ablation:
             f"{root}/{LOG.entry_path(entry.number)} is not an ablation of this release ({cause(error)}); {LOG.way_out}"
         )
         raise ContractError(message) from error
-
-
-def _arms(raw: list[dict[str, Any]]) -> Iterator[AblatedArm]:
-    for arm in raw:
-        yield AblatedArm(**{**arm, "made_from": tuple(arm["made_from"])})

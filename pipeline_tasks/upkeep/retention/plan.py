@@ -1,7 +1,8 @@
 """Finds what a policy of retention asks for: which objects expire, and which go to a colder storage class."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -133,12 +134,17 @@ def find_steps(root: str, policy: Policy) -> Plan:
     storage.require_root(root)
     held = _look(root)
     plan = Plan(root, policy)
-    for kind in (REJECTS, QUARANTINE):
-        _plan_rows(plan, held, kind)
-    _plan_reports(plan, held)
-    _plan_exports(plan, held)
-    _plan_receipts(plan, held)
-    _plan_cache(plan, held)
+    expiring: dict[str, Callable[[Plan, _Root, int], None]] = {
+        REJECTS: partial(_plan_rows, kind=REJECTS),
+        QUARANTINE: partial(_plan_rows, kind=QUARANTINE),
+        REPORTS: _plan_reports,
+        EXPORTS: _plan_exports,
+        RECEIPTS: _plan_receipts,
+        CACHE: _plan_cache,
+    }
+    for kind, add in expiring.items():
+        if (days := policy.expire_days(kind)) is not None:
+            add(plan, held, days)
     _plan_cold(plan, held)
     planned = {step.kind for step in plan.steps}
     for kind in policy.rules:
@@ -160,11 +166,8 @@ def _look(root: str) -> _Root:
 # --- Rows that manifests name -----------------------------------------------------------------------------------
 
 
-def _plan_rows(plan: Plan, held: _Root, kind: str) -> None:
+def _plan_rows(plan: Plan, held: _Root, days: int, kind: str) -> None:
     """Plan to blank the old shards of rejected or quarantined rows that nothing needs as something else."""
-    days = plan.policy.expire_days(kind)
-    if days is None:
-        return
     done = expired(held.root)
     for path, dated in sorted(_rejected(held, kind).items()):
         if not held.is_older(dated.modified, days):
@@ -209,11 +212,8 @@ def _below(root: str, path: str) -> Shard | None:
 # --- What can be made again -------------------------------------------------------------------------------------
 
 
-def _plan_reports(plan: Plan, held: _Root) -> None:
+def _plan_reports(plan: Plan, held: _Root, days: int) -> None:
     """Plan to remove old reports and pages of Data Docs, but those of the newest version of each recipe."""
-    days = plan.policy.expire_days(REPORTS)
-    if days is None:
-        return
     needed = {version.report for version in held.newest}
     needed |= {
         _page_of(path_of(verdict)) for version in held.newest for verdict in version.verdicts.values() if verdict
@@ -234,11 +234,8 @@ def _is_report(path: str) -> bool:
     )
 
 
-def _plan_exports(plan: Plan, held: _Root) -> None:
+def _plan_exports(plan: Plan, held: _Root, days: int) -> None:
     """Plan to remove old exports in the root as a whole, but those of the newest versions: the list of files first."""
-    days = plan.policy.expire_days(EXPORTS)
-    if days is None:
-        return
     for files, _ in _old_exports(held, days):
         for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
             _add(plan, EXPORTS, DELETE, entry, entry.bytes)
@@ -259,11 +256,8 @@ def _old_exports(held: _Root, days: int) -> Iterator[tuple[list[Entry], float]]:
             yield files, completed
 
 
-def _plan_receipts(plan: Plan, held: _Root) -> None:
+def _plan_receipts(plan: Plan, held: _Root, days: int) -> None:
     """Plan to remove old receipts of stages that are committed whole: only a retry reads them."""
-    days = plan.policy.expire_days(RECEIPTS)
-    if days is None:
-        return
     for prefix in held.stages:
         if any(not manifest.poison for manifest in prefix.manifests):
             receipts = (entry for entry in prefix.entries if entry.path.startswith(f"{prefix.name}/receipts/"))
@@ -272,11 +266,8 @@ def _plan_receipts(plan: Plan, held: _Root) -> None:
                     _add(plan, RECEIPTS, DELETE, entry, entry.bytes)
 
 
-def _plan_cache(plan: Plan, held: _Root) -> None:
+def _plan_cache(plan: Plan, held: _Root, days: int) -> None:
     """Plan to remove what is old in caches of rows: what names a segment goes before it."""
-    days = plan.policy.expire_days(CACHE)
-    if days is None:
-        return
     cached = [entry for path, entry in held.entries.items() if path.startswith(f"{CACHE_FOLDER}/")]
     for entry in sorted(cached, key=lambda entry: (not entry.path.endswith(".json"), entry.path)):
         if held.is_older(entry.modified, days):
