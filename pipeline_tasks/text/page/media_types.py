@@ -30,7 +30,7 @@ _ROOT = re.compile(rb"(?i)<(?:!doctype )?html\b")
 _UTF8_MARK, _WIDE_SIGNS = b"\xef\xbb\xbf", b"\xfe\xff"
 FILES = (
     r"%PDF-|%!PS-Adobe-|\x1f\x8b\x08|PK\x03\x04|Rar!\x1a|GIF8[79]a|\x89PNG|\xff\xd8\xff|RIFF....(?:WEBP|WAVE|AVI )"
-    r"|BM....\x00\x00\x00\x00|OggS\x00|ID3[\x02-\x04]|\x00\x00\x01\x00|wOF[F2]"
+    r"|\xd0\xcf\x11\xe0|BM....\x00\x00\x00\x00|OggS\x00|ID3[\x02-\x04]|\x00\x00\x01\x00|wOF[F2]"
 )
 """How files begin that servers send as pages (6.1 to 6.4), where signs of text are followed by more than these."""
 
