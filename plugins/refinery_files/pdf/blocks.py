@@ -105,7 +105,7 @@ def _margin(lines: list[Line]) -> float:
     rights = sorted(line.right for line in lines)
     frequent = _most_frequent(rights, 1.0)
     count = sum(abs(right - frequent) < 1.5 for right in rights)
-    return frequent if count > 2 and count * 4 >= len(rights) else rights[int(0.95 * (len(rights) - 1))]
+    return frequent if count > 2 and count * 4 >= len(rights) else rights[-1 - len(rights) // 20]
 
 
 def _most_frequent(values: list[float], step: float) -> float:

@@ -18,21 +18,37 @@ def parts(*pages: list[Drawn | str]) -> tuple[str, ...]:
 
 def test_lines_are_paragraphs_and_large_ones_are_headings() -> None:
     other = ["A second paragraph stands a line below of the first one", "and is not a part of it."]
-    page = [Drawn(50, 80, "The river", 18, "B"), *lines(FULL, y=110), *lines(other, y=170)]
+    page = [Drawn(50, 80, "The river", 18), *lines(FULL, y=110), *lines(other, y=170)]
     assert parts(page) == (f"<h1>The river</h1>\n<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
 
 
 def test_white_between_lines_parts_paragraphs() -> None:
-    full = ["A line of a paragraph that goes on to the very same margin", "and one more line of it that goes on to the same margin ok"]
-    page = [*lines(full), *lines(full, y=136)]
+    full = [
+        "A line of a paragraph that goes on to the very same margin",
+        "and one more line of it that goes on to the same margin ok",
+    ]
+    page = [*lines(full), *lines(full, y=132)]
     assert parts(page) == (f"<p>{' '.join(full)}</p>\n<p>{' '.join(full)}</p>",)
 
 
 def test_a_paragraph_begins_where_a_line_ends_early_or_is_indented() -> None:
-    texts = ["The first paragraph has a line of this length, and then one", "that is short."]
+    texts = ["The first paragraph has a line of this length, and then one more", "that is short."]
     indented = lines(["The second one begins with an indent, as books have it, and", "it has a second line."], y=124)
     page = [*lines(texts), indented[0]._replace(x=65), *indented[1:]]
     assert parts(page) == (f"<p>{' '.join(texts)}</p>\n<p>{' '.join(one.text for one in indented)}</p>",)
+
+
+def test_a_paragraph_ends_where_the_next_word_would_have_had_room() -> None:
+    texts = [
+        "A list of mills is kept in the hall of the town, which is so far",
+        "open.",
+        "Each of them has a number there, and the name of its owner",
+    ]
+    assert parts(lines(texts)) == (f"<p>{' '.join(texts[:2])}</p>\n<p>{texts[2]}</p>",)
+
+
+def test_bold_lines_are_headings_of_the_text_below() -> None:
+    assert parts([Drawn(50, 86, "Mills", font="B"), *lines(FULL)]) == (f"<h1>Mills</h1>\n<p>{' '.join(FULL)}</p>",)
 
 
 def test_columns_are_read_one_after_the_other() -> None:
@@ -53,8 +69,9 @@ def test_hyphens_at_ends_of_lines_are_joined_unless_the_document_has_the_compoun
 
 
 def test_a_paragraph_belongs_to_the_page_where_it_begins() -> None:
-    first, second = parts(lines(FIRST), [*lines(SECOND), Drawn(50, 200, "Another one.")])
-    assert (first, second) == (f"<p>{' '.join(FULL)}</p>", "<p>Another one.</p>")
+    texts = [FIRST[0], "fed by snow", "until the end of May."]
+    first, second = parts(lines(texts[:2]), [Drawn(50, 100, texts[2]), Drawn(50, 200, "Another one.")])
+    assert (first, second) == (f"<p>{' '.join(texts)}</p>", "<p>Another one.</p>")
 
 
 def test_heads_feet_and_numbers_of_pages_are_cut() -> None:

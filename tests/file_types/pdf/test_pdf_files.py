@@ -18,7 +18,8 @@ def test_title_language_and_day_are_what_is_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["report_final.doc", "Microsoft Word - r3.docx", "untitled", "C:/texts/river/one", ""]
+    "title",
+    ["The final report.doc", "report_final.doc", "Microsoft Word - r3.docx", "untitled", "C:/texts/river/one", ""],
 )
 def test_names_of_files_are_no_titles(title: str) -> None:
     assert read(pdf(lines(TEXTS), info=f"/Title({title})")).title is None
