@@ -16,6 +16,7 @@ from pipeline_tasks.run.tracker import MapOptions, Tracker
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Batches, Engine, Layer, Shard, Shards, reject
+from pipeline_tasks.store.reading import conformed
 
 pc: Any = pyarrow.compute
 
@@ -94,4 +95,4 @@ def _unread(task: Task, shard: Shard) -> Batches:
     from pipeline_tasks.landing import formats
 
     name = shard.path.removeprefix(LANDING)
-    yield formats.unread(name, task.io.snapshot, shard.start, shard.bytes, UNREAD).select(PAGE.names)
+    yield conformed(formats.unread(name, task.io.snapshot, shard.start, shard.bytes, UNREAD), PAGE)

@@ -389,14 +389,16 @@ def test_the_preferred_type_of_a_cluster_is_kept(tmp_path: Path, prefer: Mapping
     _, manifest = refining.refined(tmp_path, STAGE, exact, params)
     assert {row["id"] for row in kept(tmp_path, manifest)} == days.winners(table, params)
     type_of = dict(zip(table["id"].to_pylist(), table["type"].to_pylist(), strict=True))
-    proofs = [row["proof"] | {"lost": row["type"]} for row in removed(tmp_path, manifest)]
+    names: list[str] = [*prefer.get("type", ())]
+
+    def rank(name: str) -> int:
+        return names.index(name) if name in names else len(names)
+
+    proofs = [row["proof"] | {"lost": rank(row["type"])} for row in removed(tmp_path, manifest)]
     for proof in proofs:
-        names = [*dict(prefer).get("type", ())]
-        ranks = [
-            names.index(name) if name in names else len(names) for name in (type_of[proof["winner"]], proof["lost"])
-        ]
-        assert ranks == sorted(ranks)
-        assert proof["by"] == ("type" if ranks[0] < ranks[1] else "lowest_id")
+        won = rank(type_of[proof["winner"]])
+        assert won <= proof["lost"]
+        assert proof["by"] == ("type" if won < proof["lost"] else "lowest_id")
     assert ("type" in {proof["by"] for proof in proofs}) == bool(prefer)
 
 

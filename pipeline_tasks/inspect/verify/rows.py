@@ -6,6 +6,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, BinaryIO, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import stage_card
@@ -13,7 +15,7 @@ from pipeline_tasks.engines.each import Work
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_sound
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
-from pipeline_tasks.manifest import Manifest, schema_pairs
+from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles import file_types
 from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.distributions import profiled_by
@@ -96,10 +98,17 @@ def _measured_part(root: str, part: Part) -> dict[str, Any]:
             named = (*part.profiled, *file_types.NEEDS) if part.profiled else ()
             profiled = [name for name, _ in columns if name in named and not shard.index_digest]
             batches = read_shards(root, (shard,), profiled) if profiled else iter(())
-            profiles = merge(profile(batch, profiled) for batch in batches if batch.num_rows)
+            profiles = merge(profile(each, profiled) for each in map(_profiled_rows, batches) if each.num_rows)
             measured.update(rows=rows, columns=columns, below=below, reasons=reasons, profile=profiles)
 
     return {**found(check), "measured": measured}
+
+
+def _profiled_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that a manifest profiles: not those that were quarantined unread, with their partition."""
+    if "reason" not in batch.schema.names:
+        return batch
+    return batch.filter(pc.fill_null(pc.not_equal(batch["reason"], PARTITION), fill_value=True))
 
 
 def _check_manifest(
