@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import median
 
 from refinery_files.pdf.lines import BULLETS, Line
@@ -94,7 +94,7 @@ def _overlap(stretch: list[Line], line: Line) -> bool:
 
 
 def _column(lines: list[Line]) -> Column:
-    distances = [after.base - before.base for before, after in zip(lines, lines[1:], strict=False)]
+    distances = [after.base - before.base for before, after in pairwise(lines)]
     near = [one for one, line in zip(distances, lines[1:], strict=False) if 0.5 * line.size < one < _FAR * line.size]
     leading = _most_frequent(near, 0.5) if near else 1.2 * lines[0].size
     return Column(lines, _most_frequent([line.left for line in lines], 1.0), _margin(lines), leading)
@@ -167,7 +167,7 @@ def _group(line: Line, elements: Sequence[Element]) -> tuple[int, int]:
 def _paragraphs(lines: list[Line], body: float, has_code: bool) -> list[Block]:
     """Return the blocks of one declared paragraph: one, unless white or other fonts in it say that it is none."""
     kinds = {_kind(line, body, has_code) for line in lines}
-    apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in zip(lines, lines[1:], strict=False))
+    apart = any(abs(after.base - line.base) > _FAR * line.size for line, after in pairwise(lines))
     columns = columns_of(lines)
     if (len(kinds) > 1 and "p" in kinds and "h" in kinds and lines[0].size > 1.08 * body) or (
         apart and len(columns) == 1
@@ -222,36 +222,38 @@ def _continues(block: Block, line: Line, kind: str, column: Column, at: int) -> 
     distance = line.base - last.base
     if abs(distance) < 0.4 * max(line.size, last.size):
         return block.kind == "pre" or kind != "li"
-    if block.kind == "pre" or kind == "pre":
+    if "pre" in (block.kind, kind):
         return block.kind == kind and distance < 1.9 * column.leading
-    if block.kind == "h" or kind == "h":
+    if "h" in (block.kind, kind):
         alike = abs(line.size - last.size) < 0.08 * last.size and line.is_bold == last.is_bold
         return block.kind == kind and alike and distance < 1.6 * line.size
-    if kind == "li" or abs(line.size - last.size) > 0.12 * last.size:
+    is_far = distance > min(_LEADING * column.leading + 0.5, _FAR * line.size)
+    if kind == "li" or is_far or abs(line.size - last.size) > 0.12 * last.size:
         return False
-    if distance > min(_LEADING * column.leading + 0.5, _FAR * line.size):
-        return False
-    if line.is_right_to_left:
-        return _could_not_stay(column.left, last, line)
-    if block.kind == "li":
-        return line.left > block.lines[0].left + _ALIGNED * line.size or _is_full(column, last, line)
     return _is_same_paragraph(block, last, line, column, at)
 
 
 def _is_same_paragraph(block: Block, last: Line, line: Line, column: Column, at: int) -> bool:
+    if line.is_right_to_left:
+        return _could_not_stay(column.left, last, line)
+    if block.kind == "li" and line.left > block.lines[0].left + _ALIGNED * line.size:
+        return True
     indent = line.left - last.left
+    if block.kind == "p" and _begins(block, line, indent, column, at):
+        return False
+    return _is_full(column, last, line)
+
+
+def _begins(block: Block, line: Line, indent: float, column: Column, at: int) -> bool:
+    """Return whether a line begins a paragraph by where it begins."""
+    last = block.lines[-1]
     if indent > _INDENT * line.size and abs(last.left - column.left) < _ALIGNED * line.size:
         after = column.lines[at + 1] if at + 1 < len(column.lines) else None
         # what is centered has no first line
         if after is None or after.left < line.left - _ALIGNED * line.size or line.right > column.right - line.size:
-            return False
-    if (
-        indent < -_INDENT * line.size
-        and len(block.lines) > 1
-        and abs(block.lines[-2].left - last.left) < _ALIGNED * line.size
-    ):
-        return False
-    return _is_full(column, last, line)
+            return True
+    is_outdent = indent < -_INDENT * line.size and len(block.lines) > 1
+    return is_outdent and abs(block.lines[-2].left - last.left) < _ALIGNED * line.size
 
 
 def _is_full(column: Column, last: Line, line: Line) -> bool:

@@ -3,7 +3,7 @@
 import re
 import zlib
 
-# bytes that one stream other than an image may unpack to, and all of a file
+# bytes that one stream that is read may unpack to, and all of a file
 _MOST_OF_STREAM = 48 << 20
 _MOST_OF_FILE = 400 << 20
 # states of graphics that a stream may save and not restore: PDFium keeps each
@@ -12,7 +12,8 @@ _LARGE = 1 << 20
 # of an object, what is read in search of its filters
 _HEAD = 800
 _FLATE = re.compile(rb"/Fl(?:ateDecode)?\b")
-_IMAGE = re.compile(rb"/Subtype\s*/Image\b")
+# what is not unpacked to read text
+_UNREAD = re.compile(rb"/Subtype\s*/Image\b|/Type\s*/EmbeddedFile\b")
 _SAVES, _RESTORES = re.compile(rb"\bq\b"), re.compile(rb"\bQ\b")
 
 
@@ -24,7 +25,7 @@ def unpacks_to_too_much(body: bytes) -> bool:
         head = body[max(0, begin - _HEAD) : begin]
         head = head[head.rfind(b"obj") + 3 :]
         filters = len(_FLATE.findall(head))
-        if not filters or _IMAGE.search(head):
+        if not filters or _UNREAD.search(head):
             continue
         end = body.find(b"endstream", begin)
         end = len(body) if end < 0 else end

@@ -101,7 +101,7 @@ def with_grids(lines: list[Line], grids: list[Grid]) -> list[Line | Block]:
     for block, cells in zip(blocks, taken, strict=True):
         if block is not None:
             block.rows = _rows(cells, is_to_left=runs_to_left(lines))
-    return [one for one in _unboxed(found)]
+    return _unboxed(found)
 
 
 def _rows(cells: dict[tuple[int, int], list[Line]], *, is_to_left: bool) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Lines as one text: hyphens at their ends, scripts without spaces, and paragraphs over the ends of pages and columns."""
+"""Lines as one text: hyphens at their ends, scripts without spaces, paragraphs that go on elsewhere."""
 
 import re
 import unicodedata

@@ -1,9 +1,10 @@
 """The characters of a page as lines: runs of characters on one baseline without wide gaps, in the order of the file."""
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,8 @@ _GAP = 1.0
 _SURE_GAP = 1.5
 # in sizes: lines above and below are not farther away, and gaps that stand below each other share that much
 _NEAR, _SHARED = 3.2, 0.5
+# gaps that are looked at
+_MOST_GAPS = 200
 # what items of lists begin with, and the widest gap behind it, in sizes
 _MARKER = re.compile(rf"[{BULLETS}]|\(?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{1,5}})[.)]|\(\d{{1,3}}\)")
 _MARKER_GAP = 5.0
@@ -72,7 +75,7 @@ class Characters:
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
 
 
-def read_characters(page: Any, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
+def read_characters(page: object, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
     Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
@@ -86,7 +89,7 @@ def read_characters(page: Any, count: int, by_mark: np.ndarray | None) -> tuple[
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
         codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
     # PDFium's sign for a hyphen at the end of a line
-    codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D  # noqa: PLR2004 -- as above
+    codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
         return ()
@@ -113,11 +116,22 @@ def read_characters(page: Any, count: int, by_mark: np.ndarray | None) -> tuple[
     if by_mark is not None:
         marks = np.array(pdfium.marks_of(objects), np.int32)
         elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
-    return tuple(
-        _turned(codes, spaced, boxes, places, turns, turn, styles[of], elements[of])
-        for turn in np.argsort(-np.bincount(turns, minlength=4), kind="stable")
-        if (turns == turn).any()
-    )
+    drawn = _Drawn(codes, spaced, boxes, places, turns, styles[of], elements[of])
+    counts = np.bincount(turns, minlength=4)
+    return tuple(_turned(drawn, turn) for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn])
+
+
+class _Drawn(NamedTuple):
+    """Characters as PDFium has them: boxes and places in points from the lower left corner, turns in quarters."""
+
+    codes: np.ndarray
+    spaced: np.ndarray
+    boxes: np.ndarray
+    places: np.ndarray
+    turns: np.ndarray
+    styles: np.ndarray
+    """Size, and whether bold, and of fixed pitch."""
+    elements: np.ndarray
 
 
 def _styles(objects: list[int]) -> np.ndarray:
@@ -132,20 +146,11 @@ def _styles(objects: list[int]) -> np.ndarray:
     return np.array(found, np.float32).reshape(-1, 2)
 
 
-def _turned(
-    codes: np.ndarray,
-    spaced: np.ndarray,
-    boxes: np.ndarray,
-    places: np.ndarray,
-    turns: np.ndarray,
-    turn: int,
-    styles: np.ndarray,
-    elements: np.ndarray,
-) -> Characters:
+def _turned(drawn: _Drawn, turn: int) -> Characters:
     """Return the characters that run in one of four directions, as if they ran to the right, with y downwards."""
-    at = np.flatnonzero(turns == turn)
-    left, top, right, bottom = boxes[at].T.astype(float)
-    x, y = places[at].T
+    at = np.flatnonzero(drawn.turns == turn)
+    left, top, right, bottom = drawn.boxes[at].T.astype(float)
+    x, y = drawn.places[at].T
     if turn == 0:
         near, far, base = left, right, -y
     elif turn == 3:
@@ -154,8 +159,9 @@ def _turned(
         near, far, base = -right, -left, y
     else:
         near, far, base = -top, -bottom, -x
-    size, bold, mono = styles[at].T
-    return Characters(codes[at], spaced[at], near, far, base, np.maximum(size, 0.5), bold > 0, mono > 0, elements[at])
+    size, bold, mono = drawn.styles[at].T
+    size, element = np.maximum(size, 0.5), drawn.elements[at]
+    return Characters(drawn.codes[at], drawn.spaced[at], near, far, base, size, bold > 0, mono > 0, element)
 
 
 def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
@@ -189,6 +195,7 @@ def _with_sure_gaps(lines: list[Line]) -> list[Line]:
                 gaps.append((after.base, before.right, after.left))
     if not narrow:
         return lines
+    gaps.sort()
     found = lines[:1]
     for at, line in enumerate(lines[1:], 1):
         last = found[-1]
@@ -204,7 +211,7 @@ def _joined(before: Line, after: Line) -> Line:
     longer = before if len(before.text) > len(after.text) else after
     is_bold, is_mono = before.is_bold and after.is_bold, before.is_mono and after.is_mono
     text = f"{before.text} {after.text}"
-    return Line(text, before.left, after.right, longer.base, longer.size, is_bold, is_mono, False, before.element)
+    return Line(text, before.left, after.right, longer.base, longer.size, is_bold, is_mono, element=before.element)
 
 
 def _is_column(gaps: list[tuple[float, float, float]], line: Line, left: float) -> bool:
@@ -212,7 +219,9 @@ def _is_column(gaps: list[tuple[float, float, float]], line: Line, left: float) 
     near, shared = _NEAR * line.size, _SHARED * line.size
     bases = {
         round(base)
-        for base, begin, end in gaps
+        for base, begin, end in gaps[bisect_left(gaps, (line.base - near,)) : bisect_left(gaps, (line.base + near,))][
+            :_MOST_GAPS
+        ]
         if 1 < abs(base - line.base) < near and min(end, line.left) - max(begin, left) >= shared
     }
     return len(bases) > 1

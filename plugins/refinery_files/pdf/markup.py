@@ -32,10 +32,8 @@ def _written(block: Block, joiner: Joiner) -> str:
 
 
 def _table(block: Block, joiner: Joiner) -> str:
-    rows = []
-    for row in block.rows:
-        rows.append("<tr>" + "".join(f"<td>{escape(joiner.clean(cell), quote=False)}</td>" for cell in row) + "</tr>")
-    return "<table>" + "".join(rows) + "</table>"
+    rows = ("".join(f"<td>{escape(joiner.clean(cell), quote=False)}</td>" for cell in row) for row in block.rows)
+    return "<table>" + "".join(f"<tr>{cells}</tr>" for cells in rows) + "</table>"
 
 
 def _code(block: Block) -> str:

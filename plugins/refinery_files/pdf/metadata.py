@@ -1,7 +1,7 @@
 """What a PDF declares of itself: title, language, day."""
 
 import ctypes
-import datetime
+import datetime as dt
 import re
 
 import pypdfium2 as pdfium2
@@ -15,7 +15,8 @@ _FILE_NAME = re.compile(
 )
 # programs name what their authors did not
 _UNTITLED = re.compile(
-    r"(?:untitled|unbenannt|sans titre|document|slide|presentation|powerpoint presentation|book|sheet|page|doc|title|print)[\s\d_-]*$",
+    r"(?:untitled|unbenannt|sans titre|document|slide|presentation|powerpoint presentation|book|sheet|page|doc|title"
+    r"|print)[\s\d_-]*$",
     re.IGNORECASE,
 )
 _PROGRAM = re.compile(r"^(?:Microsoft (?:Word|PowerPoint|Excel)|Print|PowerPoint|Word) - ")
@@ -47,6 +48,6 @@ def day_of(document: pdfium2.PdfDocument) -> str | None:
     if not found or not found[2] or not found[3]:
         return None
     try:
-        return datetime.date(int(found[1]), int(found[2]), int(found[3])).isoformat()
+        return dt.date(int(found[1]), int(found[2]), int(found[3])).isoformat()
     except ValueError:
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pypdfium2 as pdfium2
 from pypdfium2 import raw
 
-from pipeline_tasks.text.page.file_text import FileRefused
+from pipeline_tasks.text.page.file_text import DAMAGED, ENCRYPTED, TOO_LARGE, FileRefused
 from refinery_files.pdf.bounds import unpacks_to_too_much
 
 MOST_PAGES = 10_000
@@ -39,12 +39,12 @@ def opened(body: bytes) -> Opened:
         FileRefused: if it needs a password, has no page, more than `MOST_PAGES`, or unpacks to too much.
     """
     if unpacks_to_too_much(body):
-        raise FileRefused("too_large")
+        raise FileRefused(TOO_LARGE)
     is_cut = b"%%EOF" not in body[-_END:] and b"startxref" not in body[-_END:]
     try:
         document = _document(body)
     except FileRefused as refused:
-        if refused.args[0] != "damaged":
+        if refused.args[0] != DAMAGED:
             raise
         return Opened(_document(mended(body)), is_cut=is_cut)
     return Opened(document, is_cut)
@@ -54,12 +54,12 @@ def _document(body: bytes) -> pdfium2.PdfDocument:
     try:
         document = pdfium2.PdfDocument(body)
     except pdfium2.PdfiumError as error:
-        raise FileRefused("encrypted" if error.err_code in _SECURED else "damaged") from error
+        raise FileRefused(ENCRYPTED if error.err_code in _SECURED else DAMAGED) from error
     count = len(document)
     if 0 < count <= MOST_PAGES:
         return document
     document.close()
-    raise FileRefused("too_large" if count else "damaged")
+    raise FileRefused(TOO_LARGE if count else DAMAGED)
 
 
 def mended(body: bytes) -> bytes:
@@ -80,9 +80,9 @@ def mended(body: bytes) -> bytes:
             pages.append(int(header[1]))
     pages += [number for number, content in unpacked.items() if _PAGE.search(content[:_HEAD])]
     if len(pages) > MOST_PAGES:
-        raise FileRefused("too_large")
+        raise FileRefused(TOO_LARGE)
     if not pages or b"/Encrypt" in body:
-        raise FileRefused("damaged")
+        raise FileRefused(DAMAGED)
     pages = list(dict.fromkeys(pages))
     tree = 1 + max([int(header[1]) for header in found] + [*unpacked])
     kids = b" ".join(b"%d 0 R" % page for page in pages)

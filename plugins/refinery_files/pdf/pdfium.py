@@ -5,7 +5,6 @@ import re
 from collections import deque
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 from pypdfium2 import raw
@@ -41,11 +40,11 @@ def address(handle: object) -> int:
     return ctypes.cast(handle, _POINTER).value or 0  # type: ignore[arg-type]
 
 
-def codes(page: Any, count: int) -> np.ndarray:
+def codes(page: object, count: int) -> np.ndarray:
     """Return the code point of each character of a page's text."""
     units = (ctypes.c_ushort * (count + 1))()
     if raw.FPDFText_GetText(page, 0, count, units) == count + 1:
-        found = np.frombuffer(units, np.uint16)[:count].astype(np.uint32)
+        found: np.ndarray = np.frombuffer(memoryview(units).cast("B"), np.uint16)[:count].astype(np.uint32)
         if not ((found >= 0xD800) & (found < 0xE000)).any():
             return found
     # a character above U+FFFF takes two units, one that is left out none
@@ -90,7 +89,8 @@ def sizes_of(page: int, at: list[int]) -> np.ndarray:
     matrices = np.zeros((len(at), 6), np.float32)
     begin = matrices.ctypes.data
     deque(map(_MATRIX, repeat(page), at, range(begin, begin + 24 * len(at), 24)), 0)
-    return np.abs(sizes) * np.hypot(matrices[:, 2], matrices[:, 3])
+    scaled: np.ndarray = np.abs(sizes) * np.hypot(matrices[:, 2], matrices[:, 3])
+    return scaled
 
 
 def generated(page: int, at: list[int]) -> np.ndarray:

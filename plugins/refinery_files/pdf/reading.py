@@ -7,7 +7,7 @@ import numpy as np
 import pypdfium2 as pdfium2
 from pypdfium2 import raw
 
-from pipeline_tasks.text.page.file_text import FileRefused, FileText
+from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 from refinery_files.pdf import pdfium
 from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
 from refinery_files.pdf.grids import Grid, grids_of, with_grids
@@ -60,7 +60,7 @@ def read(body: bytes) -> FileText:
         if not any(page.lines or (page.is_unread and not page.is_lost) for page in pages) and (
             is_cut or any(page.is_lost for page in pages)
         ):
-            raise FileRefused("damaged")
+            raise FileRefused(DAMAGED)
         return FileText(
             _parts(pages),
             is_paged=True,
@@ -120,7 +120,8 @@ def _image_share(page: pdfium2.PdfPage, objects: list[int], kinds: np.ndarray) -
         return 0.0
     left, bottom, right, top = pdfium.bounds_of(images).T
     width, height = page.get_size()
-    return float(((right - left) * (top - bottom)).clip(0).sum()) / max(1.0, width * height)
+    filled = float(((right - left) * (top - bottom)).clip(0).sum())
+    return filled / max(1.0, float(width * height))
 
 
 def _parts(pages: list[Page]) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ def _parts(pages: list[Page]) -> tuple[str, ...]:
     body, has_code = _body(lines)
     found = [_blocks(kept_lines, page, body, has_code) for kept_lines, page in zip(kept, pages, strict=True)]
     _join_pages(found)
-    _set_levels([block for page in found for block in page], body)
+    _set_levels([block for page in found for block in page])
     joiner = Joiner(lines)
     return tuple(html_of(page, joiner) for page in found)
 
@@ -201,12 +202,12 @@ def _join_pages(pages: list[list[Block]]) -> None:
 
 def _is_cut_row(before: Block, after: Block) -> bool:
     """Return whether the first row of a table is the rest of the last one on the page before: not all cells go on."""
-    if before.kind != "table" or after.kind != "table" or len(after.rows) < 2:  # noqa: PLR2004 -- a row and its rest
+    if before.kind != "table" or after.kind != "table" or len(after.rows) < 2:
         return False
     return len(before.rows[-1]) == len(after.rows[0]) and not all(after.rows[0])
 
 
-def _set_levels(blocks: list[Block], body: float) -> None:
+def _set_levels(blocks: list[Block]) -> None:
     """Give headings levels by their sizes and weights, the largest first."""
     styles: Counter[tuple[float, bool]] = Counter()
     for block in blocks:

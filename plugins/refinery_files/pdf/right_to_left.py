@@ -35,12 +35,13 @@ def is_right_to_left(codes: np.ndarray) -> bool:
 
 def _marks(codes: np.ndarray) -> np.ndarray:
     """Return which characters are marks above or below of letters."""
-    return (
+    marks: np.ndarray = (
         ((codes >= 0x591) & (codes < 0x5C8) & (codes != 0x5BE) & (codes != 0x5C0) & (codes != 0x5C3) & (codes != 0x5C6))
         | ((codes >= 0x64B) & (codes < 0x660))
         | (codes == 0x670)
         | ((codes >= 0x6D6) & (codes < 0x6DD))
     )
+    return marks
 
 
 def ordered_rows(characters: "Characters") -> tuple["Characters", np.ndarray, np.ndarray]:
@@ -92,7 +93,7 @@ def _set_ligatures(characters: "Characters", row: np.ndarray) -> None:
 
 def _centers(characters: "Characters", row: np.ndarray) -> np.ndarray:
     """Return the places of characters along their rows: a mark stands right behind its letter."""
-    center = (characters.left + characters.right) / 2
+    center: np.ndarray = (characters.left + characters.right) / 2
     marks = _marks(characters.codes)
     letters = np.flatnonzero(~marks)
     if marks.any() and len(letters):
@@ -106,9 +107,8 @@ def _centers(characters: "Characters", row: np.ndarray) -> np.ndarray:
 
 
 # letters and digits of scripts that run to the right, with what stands between them
-_RUN = re.compile(
-    r"[^\W\u0590-\u08ff\ufb1d-\ufefc]+(?:[^\w\s]+[^\W\u0590-\u08ff\ufb1d-\ufefc]+|[ ]+(?=\S*[A-Za-z])[^\W\u0590-\u08ff\ufb1d-\ufefc]+)*%?"
-)
+_LETTERS = r"[^\W\u0590-\u08ff\ufb1d-\ufefc]+"
+_RUN = re.compile(rf"{_LETTERS}(?:[^\w\s]+{_LETTERS}|[ ]+(?=\S*[A-Za-z]){_LETTERS})*")
 _DIGITS = re.compile(r"[\u0660-\u0669\u06f0-\u06f9]+(?:[.,\u066b\u066c/:-][\u0660-\u0669\u06f0-\u06f9]+)*")
 _MIRRORED = str.maketrans("()[]{}<>\u00ab\u00bb", ")(][}{><\u00bb\u00ab")
 

@@ -18,7 +18,7 @@ _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 
 
 class Row:
-    """The lines of a page on one baseline: their text, in which digits count as equal, and the numbers that may count pages."""
+    """The lines of a page on one baseline: their text, in which digits are equal, and numbers that may count pages."""
 
     __slots__ = ("base", "lines", "numbers", "text")
 
@@ -70,7 +70,7 @@ def _outer(lines: list[Line], top: float, bottom: float, is_head: bool) -> list[
 
 
 def _is_repeated(row: Row, page: int, outer: list[list[Row]]) -> bool:
-    """Return whether pages near to one have the same row at the same height, or one whose number grows with the page."""
+    """Return whether pages near to one have the same row at its height, or one whose number grows with the page."""
     same = counts = others = 0
     for other in range(max(0, page - _NEAR), min(len(outer), page + _NEAR + 1)):
         if other == page:

@@ -1,7 +1,7 @@
 """The structure that tagged PDFs declare: which marked content is a heading, a paragraph, an item or a cell."""
 
 import ctypes
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pypdfium2 import raw
@@ -10,19 +10,16 @@ from pypdfium2 import raw
 _MOST_ELEMENTS = 20_000
 _DEEPEST = 60
 _MOST_MARKS = 1 << 16
-_HEADINGS = {f"H{level}": level for level in range(1, 7)} | {"H": 2, "Title": 1}
-_PARAGRAPHS = {
-    "P",
-    "Caption",
-    "Note",
-    "TOCI",
-    "BibEntry",
-    "Formula",
-    "Figure",
-    "BlockQuote",
-    "Index",
-    "FENote",
-    "Aside",
+# the kind and level of a block by its role
+_KINDS = {
+    **{f"H{level}": ("h", level) for level in range(1, 7)},
+    "H": ("h", 2),
+    "Title": ("h", 1),
+    "LI": ("li", 0),
+    "Code": ("pre", 0),
+    **dict.fromkeys(
+        ("P", "Caption", "Note", "FENote", "TOCI", "BibEntry", "Formula", "Figure", "BlockQuote", "Index"), ("p", 0)
+    ),
 }
 
 
@@ -43,7 +40,7 @@ class Structure(NamedTuple):
     by_mark: np.ndarray
 
 
-def read_structure(page: Any) -> Structure | None:
+def read_structure(page: object) -> Structure | None:
     """Return the structure of a page of a tagged PDF; None if it declares none."""
     tree = raw.FPDF_StructTree_GetForPage(page)
     if not tree:
@@ -72,7 +69,7 @@ class _Walk:
         self._tables = self._rows = 0
         self._buffer = ctypes.create_string_buffer(64)
 
-    def _role(self, element: Any) -> str:
+    def _role(self, element: object) -> str:
         size = raw.FPDF_StructElement_GetType(element, self._buffer, 64)
         return self._buffer.raw[: max(0, min(size, 64) - 2)].decode("utf-16-le", "replace")
 
@@ -80,7 +77,7 @@ class _Walk:
         self.elements.append(element)
         return len(self.elements) - 1
 
-    def element(self, element: Any, block: int, depth: int) -> None:
+    def element(self, element: object, block: int, depth: int) -> None:
         """Take an element and those inside of it; `block` is the index of the block that it is in, or -1."""
         self._seen += 1
         if not element or depth > _DEEPEST or self._seen > _MOST_ELEMENTS:
@@ -101,22 +98,19 @@ class _Walk:
             return self._new(Element("cell", table=self._table, row=self._row))
         if block >= 0 and self.elements[block].kind == "cell":
             return block
+        if role == "Table" or (role == "TR" and self._table >= 0):
+            self._enter(role)
+            return -1
+        if block >= 0 and self.elements[block].kind == "li" and role != "LI":
+            return block
+        kind, level = _KINDS.get(role, ("", 0))
+        return self._new(Element(kind, level)) if kind and not (kind == "pre" and block >= 0) else block
+
+    def _enter(self, role: str) -> None:
+        """Begin a table or a row."""
         if role == "Table":
             self._tables += 1
             self._table = self._tables
-            return -1
-        if role == "TR" and self._table >= 0:
+        else:
             self._rows += 1
             self._row = self._rows
-            return -1
-        if role in _HEADINGS:
-            return self._new(Element("h", _HEADINGS[role]))
-        if role == "LI":
-            return self._new(Element("li"))
-        if block >= 0 and self.elements[block].kind == "li":
-            return block
-        if role == "Code":
-            return self._new(Element("pre")) if block < 0 else block
-        if role in _PARAGRAPHS:
-            return self._new(Element("p"))
-        return block

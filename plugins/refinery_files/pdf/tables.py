@@ -1,6 +1,7 @@
 """Tables: rows of cells that stand beside each other, in columns that rows share."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from refinery_files.pdf.blocks import Block
 from refinery_files.pdf.lines import Line
@@ -32,8 +33,8 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """Return its text in one line."""
-        return " ".join(line.text for line in self.lines)
+        """Return its lines as text."""
+        return "\n".join(line.text for line in self.lines)
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ def _columns(rows: list[TableRow]) -> list[tuple[float, float]]:
     cells = [sorted((row.cells[column] for row in full), key=lambda cell: cell.left) for column in range(most)]
     columns = sorted((min(cell.left for cell in column), max(cell.right for cell in column)) for column in cells)
     size = full[0].cells[0].lines[0].size
-    white = [after[0] - before[1] for before, after in zip(columns, columns[1:], strict=False)]
+    white = [after[0] - before[1] for before, after in pairwise(columns)]
     if min(white) < _WHITE * size:
         return []
     aligned = sum(map(_is_aligned, cells, [size] * most))
@@ -169,13 +170,13 @@ def _is_aligned(cells: list[Cell], size: float) -> bool:
 
 def _table(rows: list[TableRow], columns: list[tuple[float, float]], lines: list[Line], *, is_to_left: bool) -> Block:
     if is_to_left:
-        columns = columns[::-1]
+        columns.reverse()
     written = []
     for row in rows:
         texts = [""] * len(columns)
         for cell in row.cells:
             at = max(range(len(columns)), key=lambda column: _shared(cell, columns[column]))
-            texts[at] = f"{texts[at]} {cell.text}".strip()
+            texts[at] = f"{texts[at]}\n{cell.text}".strip()
         written.append(texts)
     return Block("table", lines, rows=written)
 

@@ -6,7 +6,7 @@ import numpy as np
 _FEW = 40
 # share of a page that an image of text fills
 _FILLED = 0.6
-# share of characters without a meaning from which a page is garbled: the least of such pages has .9, the most of others .02
+# share of characters without a meaning from which a page is garbled; others have up to .02
 _ODD = 0.15
 # share of marks of Latin letters: texts that are decomposed have .15 at most
 _MARKS = 0.3
@@ -37,9 +37,8 @@ _BEGINS = np.array([begin for begin, _ in _RANGES], np.uint32)
 _SCRIPTS = np.array([script for _, script in _RANGES], np.int8)
 _LATIN, _IDEOGRAPHS = 1, 40
 _VOWEL = np.zeros(0x250, bool)
-_VOWEL[
-    [ord(one) for one in "aeiouyAEIOUYàáâãäåæèéêëìíîïòóôõöøùúûüýÿÀÁÂÃÄÅÆÈÉÊËÌÍÎÏÒÓÔÕÖØÙÚÛÜÝāăąēĕėęěĩīĭįıōŏőœũūŭůűųŷ"]
-] = True
+_VOWEL[[ord(one) for one in "aeiouyAEIOUYàáâãäåæèéêëìíîïòóôõöøùúûüýÿÀÁÂÃÄÅÆÈÉÊËÌÍÎÏÒÓÔÕÖØÙÚÛÜÝ"]] = True
+_VOWEL[[ord(one) for one in "āăąēĕėęěĩīĭįıōŏőœũūŭůűųŷ"]] = True
 _COMMON = np.array(sorted(map(ord, (
     "的一是不了在人有我他这這中大来來上国國个個到说說们們为為子和你地出道也时時年得就那要下以生会會自着著去之过過家学學对對可她里裡"
     "后後小么麼心多天而能好都然没沒日于於起还還发發成事只作当當想看文无無开開手十用主行方又如前所本见見经經头頭面公同三已老从從"
@@ -57,8 +56,8 @@ def is_scanned(characters: int, image_share: float) -> bool:
 def is_garbled(text: str) -> bool:
     """Return whether the characters of a page are no text.
 
-    They have no meaning, mix scripts in words, or are letters of which vowels, or frequent ones, are as rare as chance has
-    them: fonts that do not say what their glyphs are.
+    They have no meaning, mix scripts in words, or are letters of which vowels, or frequent ones, are as rare as by
+    chance: fonts that do not say what their glyphs are.
     """
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
     scripts = _SCRIPTS[np.searchsorted(_BEGINS, codes, "right") - 1]

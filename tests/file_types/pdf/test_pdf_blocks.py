@@ -22,6 +22,12 @@ def test_lines_are_paragraphs_and_large_ones_are_headings() -> None:
     assert parts(page) == (f"<h1>The river</h1>\n<p>{' '.join(FULL)}</p>\n<p>{' '.join(other)}</p>",)
 
 
+def test_white_between_lines_parts_paragraphs() -> None:
+    full = ["A line of a paragraph that goes on to the very same margin", "and one more line of it that goes on to the same margin ok"]
+    page = [*lines(full), *lines(full, y=136)]
+    assert parts(page) == (f"<p>{' '.join(full)}</p>\n<p>{' '.join(full)}</p>",)
+
+
 def test_a_paragraph_begins_where_a_line_ends_early_or_is_indented() -> None:
     texts = ["The first paragraph has a line of this length, and then one", "that is short."]
     indented = lines(["The second one begins with an indent, as books have it, and", "it has a second line."], y=124)
@@ -67,10 +73,8 @@ def test_lists_are_items() -> None:
     ]
     page[1:1] = [Drawn(70, 112, "Monday")]
     page[2] = page[2]._replace(y=124)
-    assert parts(page) == (
-        "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
-        "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",
-    )
+    bullets = "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
+    assert parts(page) == (bullets + "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",)
 
 
 def test_code_keeps_its_lines() -> None:
