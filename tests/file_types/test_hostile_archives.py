@@ -48,6 +48,15 @@ def test_members_that_are_too_many_are_refused() -> None:
         read_book(body)
 
 
+def test_members_without_a_directory_that_are_too_many_are_refused() -> None:
+    whole = zipped({"a": b""})
+    body = whole[: whole.index(b"PK\x01\x02")] * 10_100
+    assert not holds(body)
+    assert not is_book(body)
+    with pytest.raises(FileRefused, match="too_large"):
+        read(body)
+
+
 def test_sizes_that_an_archive_states_are_not_believed() -> None:
     body = bytearray(with_document(f"<w:document {W}><w:body>{p('text')}</w:body></w:document>"))
     at = body.index(b"PK\x01\x02", body.index(b"PK\x01\x02") + 4)

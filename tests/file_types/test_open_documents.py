@@ -91,6 +91,11 @@ def test_a_file_with_a_password_is_encrypted() -> None:
         written("<text:p>x</text:p>", manifest="<manifest:manifest><manifest:encryption-data/></manifest:manifest>")
 
 
+def test_the_language_is_that_of_paragraphs_where_the_file_tells_none() -> None:
+    style = '<office:styles><style:default-style style:family="paragraph"><style:text-properties fo:language="pt" fo:country="BR"/></style:default-style></office:styles>'
+    assert read(opendocument("text", "<text:p>x</text:p>", styles=style)).language == "pt-BR"
+
+
 def test_what_the_file_tells_of_itself() -> None:
     meta = "<office:meta><dc:title>T</dc:title><dc:language>fr</dc:language><dc:date>2020-01-02T03:04:05</dc:date></office:meta>"
     found = read(opendocument("text", "<text:p>x</text:p>", meta=meta))

@@ -42,6 +42,11 @@ def test_headings_are_known_by_the_outline_or_the_name_of_their_style() -> None:
     assert html == "<h1>One</h1>\n<h2>Two</h2>\n<p>text</p>\n"
 
 
+def test_code_keeps_its_blanks() -> None:
+    head = HEAD.replace("{\\stylesheet", "{\\stylesheet{\\s7 HTML Preformatted;}")
+    assert text_of(read(f"{head}\\s7 if x:\\par     y\\par}}".encode())) == "if x:\n    y"
+
+
 def test_tables_of_contents_are_left_out() -> None:
     head = HEAD.replace("{\\stylesheet", "{\\stylesheet{\\s7 toc 1;}{\\s8 TOC Heading;}")
     assert text_of(read(f"{head}\\s8 Contents\\par\\pard\\s7 One 1\\par\\pard text}}".encode())) == "text"

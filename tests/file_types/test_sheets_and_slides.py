@@ -73,6 +73,7 @@ def test_too_many_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (1.1, "", "1.1"),
         (0, '0;-0;"none"', "none"),
         (1e18, "yyyy", "1E+18"),
+        (2958465.999999, "yyyy", "2958466"),
     ],
 )
 def test_numbers_are_shown_as_sheets_do(number: float, form: str, text: str) -> None:

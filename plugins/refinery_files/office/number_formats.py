@@ -1,7 +1,7 @@
 """Shows the numbers of cells as sheets do: days, times, shares, decimals (ECMA-376, part 1, 18.8.30 and 18.8.31)."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ _MONTHS = (
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_LAST_DAY = 2_958_466  # behind 9999-12-31
+_LAST_DAY = 2_958_465  # 9999-12-31, which may be rounded to a day that there is not
 _LEAP = 60  # 29 February 1900, which Excel has and the calendar has not
 
 
@@ -152,7 +152,7 @@ def _moment(number: float, section: str, *, from_1904: bool) -> str:
     days = number + 1462 if from_1904 else number
     if not 0 <= days < _LAST_DAY:
         return general(number)
-    moment = datetime(1899, 12, 31 if days < _LEAP else 30) + timedelta(days=int(days))  # noqa: DTZ001 -- no zone
+    moment = datetime(1899, 12, 31 if days < _LEAP else 30, tzinfo=UTC) + timedelta(days=int(days))
     decimals = re.search(r"s\.(0+)", section)
     seconds = round((days - int(days)) * 86_400, len(decimals[1]) if decimals else 0)
     moment += timedelta(seconds=seconds)

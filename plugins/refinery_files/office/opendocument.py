@@ -28,7 +28,7 @@ from refinery_files.markup import (
     table,
     write,
 )
-from refinery_files.office.document_styles import DRAW, OFFICE, SHOWS, STYLE, TABLE, TEXT, Looks, Numbering
+from refinery_files.office.document_styles import DRAW, FO, OFFICE, SHOWS, STYLE, TABLE, TEXT, Looks, Numbering
 from refinery_files.office.labels import Counts
 from refinery_files.office.mathml import mathml
 from refinery_files.office.package import day_of
@@ -85,7 +85,8 @@ def read_opendocument(archive: Archive) -> FileText:
     found = _told(_part(archive, "meta.xml"))
     title = found.get("title")
     day = day_of(found.get("date") or found.get("creation-date") or "")
-    return FileText(parts, is_paged, unread, title, found.get("language"), day, archive.is_cut)
+    language = found.get("language") or reader.language
+    return FileText(parts, is_paged, unread, title, language, day, archive.is_cut)
 
 
 def _part(archive: Archive, name: str) -> "_Element | None":
@@ -101,6 +102,19 @@ def _told(meta: "_Element | None") -> dict[str, str]:
     return {local(each): (each.text or "").strip() for each in found if (each.text or "").strip()}
 
 
+def _language(styles: "_Element | None") -> str | None:
+    """Return the language of paragraphs whose style says none."""
+    found = () if styles is None else styles.iter(f"{STYLE}default-style")
+    stated = next(
+        (each.find(f"{STYLE}text-properties") for each in found if each.get(f"{STYLE}family") == "paragraph"), None
+    )
+    code = "" if stated is None else stated.get(f"{FO}language", "")
+    country = "" if stated is None else stated.get(f"{FO}country", "")
+    if code in ("", "none", "zxx"):
+        return None
+    return f"{code}-{country}" if country not in ("", "none") else code
+
+
 def _has_image(page: "_Element") -> bool:
     return page.find(f".//{DRAW}image") is not None
 
@@ -111,6 +125,7 @@ class _Reader:
     def __init__(self, archive: Archive, content: "_Element", styles: "_Element | None") -> None:
         self._archive = archive
         self._looks, self._numbering = Looks(styles, content), Numbering(styles, content)
+        self.language = _language(styles)
         self._counts: dict[str, Counts] = {}
         self._notes: list[_Element] = []
         self._boxes: list[_Element] = []

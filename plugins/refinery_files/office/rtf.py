@@ -17,6 +17,7 @@ from refinery_files.markup import (
     STRONG,
     Block,
     Runs,
+    code,
     escaped,
     heading,
     inline,
@@ -413,7 +414,7 @@ class _Reader:
         if rank or name == "title":
             block = heading(rank or 1, f"{escaped(label)} {html}" if label else html)
         elif "preformatted" in name:
-            block = Block("pre", html)
+            block = code(runs)
         else:
             block = item(_shown(label), shape.level, html) if label else paragraph(html)
         (story.cell if is_cell or shape.is_cell else story.blocks).append(block)
