@@ -7,12 +7,12 @@ browsers, office suites, TeX, libraries and scanners; the others are named in `m
 Files that are in FOLDER already are read as they are. The other readers are those of `peer_files.py`, installed from
 PyPI (`peers_files.txt`).
 
-For PDFs with text: `f1` is the F1 of words, a sign of Chinese or Japanese is one; `order` the share of neighboring words
-of documents in two columns that are neighbors in what was read, `order_blocks` that of the ends and beginnings of
+For PDFs with text: `f1` is the F1 of words, a sign of Chinese or Japanese is one; `order` the share of neighboring
+words of documents in two columns that are neighbors in what was read, `order_blocks` that of the ends and beginnings of
 neighboring paragraphs. For all that have them: `teds` is the similarity of tables by edits of their trees, `headings`
-the share of headings that are found, `headings_false` that of found ones that are none. `pages_s` is pages by second of
-processor time. `scanned` is the share of pages of images and of garbled letters that are named as unread, `scanned_false`
-that of pages with text. Means are over files; `least` is that of the worst language.
+the share of headings that are found, `headings_false` that of found ones that are none. `pages_s` is pages by second
+of processor time. `scanned` is the share of pages of images and of garbled letters that are named as unread,
+`scanned_false` that of pages with text. Means are over files; `least` is that of the worst language.
 `hostile` counts what became of files that are broken, encrypted or bombs (`tests/file_types/hostile.py`).
 `--public` reads PDFs of another folder, without a known text: errors, files without text, pages by second.
 """
@@ -28,6 +28,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +77,9 @@ def _words(text: str) -> str:
 
 def order(read: Read) -> float:
     """Return the share of neighboring words that are neighbors in what was read."""
-    return block_scores.kept_share(_words(known_texts.text_of(read.blocks)), _words(known_texts.text_of(_wanted(read))), 2)
+    return block_scores.kept_share(
+        _words(known_texts.text_of(read.blocks)), _words(known_texts.text_of(_wanted(read))), 2
+    )
 
 
 def order_blocks(read: Read) -> float:
@@ -84,7 +87,7 @@ def order_blocks(read: Read) -> float:
     found = _words(known_texts.text_of(read.blocks)).split()
     runs = set(zip(*(found[at:] for at in range(4)), strict=False))
     blocks = [_words(block.text).split() for block in _wanted(read)]
-    seams = [(*one[-2:], *other[:2]) for one, other in zip(blocks, blocks[1:], strict=False)]
+    seams = [(*one[-2:], *other[:2]) for one, other in pairwise(blocks)]
     return sum(seam in runs for seam in seams) / max(len(seams), 1)
 
 
@@ -285,7 +288,7 @@ def public_figures(folder: Path) -> dict[str, Any]:
             text = read(body)
             return "\n".join(text.parts), len(text.parts), list(text.unread)
 
-        rows[path.name] = row_of(path.read_bytes(), call, 1)
+        rows[str(path.relative_to(folder))] = row_of(path.read_bytes(), call, 1)
     found = {"ours": rows} | {
         name: peers.run("peer_files.py", name, str(folder), "1", python=python) for name in PDF_PEERS
     }
@@ -315,11 +318,10 @@ def hostile_figures() -> dict[str, Any]:
     from tests.file_types import hostile
 
     ends, faults = defaultdict[str, int](int), list[str]()
-    for file in hostile.files():
-        outcome = hostile.outcome_of(file)
+    for outcome in hostile.outcomes(hostile.files()):
         ends[outcome.end] += 1
-        if not outcome.is_allowed:
-            faults.append(f"{file.name}: {outcome.end}")
+        if outcome.fault:
+            faults.append(f"{outcome.file.name}: {outcome.fault}")
     return {"files": sum(ends.values()), "ends": dict(sorted(ends.items())), "faults": faults}
 
 

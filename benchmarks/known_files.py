@@ -33,6 +33,8 @@ DEJAVU_BOLD = DEJAVU.with_name("DejaVuSans-Bold.ttf")
 DEVANAGARI = FONTS / "truetype/noto/NotoSansDevanagari-Regular.ttf"
 DAY = "2026-11-19"
 SCAN_DPI = 130
+LONG_CELL = 40  # characters
+PAGE_TOP, PAGE_END, LINE_WIDTH = 780.0, 70.0, 470.0  # points
 
 
 class Made(NamedTuple):
@@ -59,7 +61,8 @@ def made(path: Path, producer: str, document: Known, kind: str = "pdf", unread: 
 
 _STYLE = """
 body {{ font: 10.5pt/1.35 {family}; hyphens: auto; text-align: {align}; margin: 0 }}
-h1 {{ font-size: 20pt }} h2 {{ font-size: 14pt }} h3 {{ font-size: 12pt }} pre {{ font-size: 8pt; white-space: pre-wrap }}
+h1 {{ font-size: 20pt }} h2 {{ font-size: 14pt }} h3 {{ font-size: 12pt }}
+pre {{ font-size: 8pt; white-space: pre-wrap }}
 main.columns {{ column-count: 2; column-gap: 8mm }} main.columns h1 {{ column-span: all; text-align: center }}
 table {{ border-collapse: collapse; margin: 4mm 0 }} td, th {{ padding: 1mm 3mm; text-align: start }}
 table.ruled td, table.ruled th {{ border: 0.5pt solid black }}
@@ -126,7 +129,7 @@ _NAMES = (
     'xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0" '
     'office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.text"'
 )
-_CELL = "fo:padding=\"1mm\"{}"
+_CELL = 'fo:padding="1mm"{}'
 _BORDER = ' fo:border="0.5pt solid #000000"'
 
 
@@ -140,7 +143,9 @@ def flat_text(document: Known) -> str:
             number += 1
         elif block.kind.startswith("h"):
             level = int(block.kind[1])
-            inner.append(f'<text:h text:style-name="H{level}" text:outline-level="{level}">{escape(block.text)}</text:h>')
+            inner.append(
+                f'<text:h text:style-name="H{level}" text:outline-level="{level}">{escape(block.text)}</text:h>'
+            )
         elif block.kind == "li":
             item = f'<text:list-item><text:p text:style-name="P">{escape(block.text)}</text:p></text:list-item>'
             inner.append(f'<text:list text:style-name="L">{item}</text:list>')
@@ -156,7 +161,8 @@ def flat_text(document: Known) -> str:
     styles = "".join(
         f'<style:style style:name="H{level}" style:family="paragraph" style:default-outline-level="{level}">'
         f'<style:paragraph-properties fo:margin-top="4mm" fo:margin-bottom="2mm"{mode}/><style:text-properties '
-        f'fo:font-size="{size}pt" fo:font-weight="bold" style:font-weight-complex="bold" style:font-size-complex="{size}'
+        f'fo:font-size="{size}pt" fo:font-weight="bold" style:font-weight-complex="bold" '
+        f'style:font-size-complex="{size}'
         f'pt" style:font-size-asian="{size}pt"/></style:style>'
         for level, size in sizes.items()
     )
@@ -170,7 +176,8 @@ def flat_text(document: Known) -> str:
         '<text:list-style style:name="L"><text:list-level-style-bullet text:level="1" text:bullet-char="•">'
         '<style:list-level-properties text:space-before="5mm" text:min-label-width="5mm"/>'
         "</text:list-level-style-bullet></text:list-style></office:styles><office:automatic-styles>"
-        '<style:page-layout style:name="Page"><style:page-layout-properties fo:page-width="210mm" fo:page-height="297mm"'
+        '<style:page-layout style:name="Page"><style:page-layout-properties fo:page-width="210mm" '
+        'fo:page-height="297mm"'
         ' fo:margin-top="15mm" fo:margin-bottom="15mm" fo:margin-left="20mm" fo:margin-right="20mm"'
         f"{direction}/>"
         '<style:header-style><style:header-footer-properties fo:min-height="8mm" fo:margin-bottom="4mm"/>'
@@ -310,22 +317,22 @@ def _visual(document: Known, path: Path) -> None:
     from reportlab.pdfgen.canvas import Canvas
 
     plain, bold = _fonts(document.language)
-    canvas, y = Canvas(str(path), pagesize=(595, 842), invariant=1), 780.0
+    canvas, y = Canvas(str(path), pagesize=(595, 842), invariant=1), PAGE_TOP
     canvas.setTitle(document.title)
     for block in known_texts.blocks_of(document.html):
         size = {"h1": 19, "h2": 14}.get(block.kind, 10)
         font, lines = (bold if block.kind[0] == "h" else plain), [""]
         for word in block.text.split():
             longer = f"{lines[-1]} {word}".strip()
-            if stringWidth(reshape(longer), font, size) > 470:
+            if stringWidth(reshape(longer), font, size) > LINE_WIDTH:
                 lines.append(word)
             else:
                 lines[-1] = longer
         y -= 6
         for line in lines:
-            if y < 70:
+            if y < PAGE_END:
                 canvas.showPage()
-                y = 780.0
+                y = PAGE_TOP
             canvas.setFont(font, size)
             canvas.drawRightString(535, y, get_display(reshape(line), base_dir="R"))
             y -= size * 1.4
@@ -333,10 +340,10 @@ def _visual(document: Known, path: Path) -> None:
 
 
 def fpdf2(documents: list[Known], folder: Path) -> Iterator[Made]:
-    """fpdf2, which shapes letters by HarfBuzz."""
+    """The library fpdf2, which shapes letters by HarfBuzz."""
     from fpdf import FPDF
 
-    class Paper(FPDF):
+    class Paper(FPDF):  # type: ignore[misc]  # installed with the peers alone
         known: Known
 
         def header(self) -> None:
@@ -392,9 +399,7 @@ def _draw_fpdf(pdf: Any, document: Known) -> None:  # noqa: ANN401 -- of a libra
         else:
             bullet = "• " if block.kind == "li" else ""
             height = 0.5 * sizes.get(block.kind, 10)
-            pdf.multi_cell(
-                0, height, bullet + block.text, align=align, new_x="LMARGIN", new_y="NEXT"
-            )
+            pdf.multi_cell(0, height, bullet + block.text, align=align, new_x="LMARGIN", new_y="NEXT")
             pdf.ln(2)
 
 
@@ -404,13 +409,22 @@ _TEX = str.maketrans(
     {char: f"\\{char}" for char in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
     | {"<": r"\textless{}", ">": r"\textgreater{}", "°": r"$^\circ$", "©": r"\copyright{}", "·": r"$\cdot$"}
-    | {"→": r"$\to$", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "×": r"$\times$", "≥": r"$\geq$"}
-    | {'"': "''", "≤": r"$\leq$", "−": "$-$", "\u00a0": "~"}
+    | {
+        "→": r"$\to$",
+        "\u2013": "--",
+        "—": "---",
+        "“": "``",
+        "”": "''",
+        "\u2019": "'",
+        "\u00d7": r"$\times$",
+        "≥": r"$\geq$",
+    }
+    | {'"': "''", "≤": r"$\leq$", "\u2212": "$-$", "\u00a0": "~"}
 )
 
 
 def tex(documents: list[Known], folder: Path) -> Iterator[Made]:
-    """pdfTeX with Computer Modern: ligatures, accents that are drawn over letters, words hyphenated."""
+    """PdfTeX with Computer Modern: ligatures, accents that are drawn over letters, words hyphenated."""
     for document in documents:
         if document.language not in LATIN or "manual" in document.name:
             continue
@@ -451,7 +465,7 @@ def tex_of(document: Known) -> str:
 def _tex_table(block: Block, *, ruled: bool) -> str:
     longest = [max(len(row[at]) for row in block.rows) for at in range(len(block.rows[0]))]
     sign = "|" if ruled else ""
-    shape = sign + sign.join("p{60mm}" if size > 40 else "l" for size in longest) + sign
+    shape = sign + sign.join("p{60mm}" if size > LONG_CELL else "l" for size in longest) + sign
     rows = [" & ".join(cell.translate(_TEX) for cell in row) + r" \\" for row in block.rows]
     if ruled:
         inner = "\\hline\n" + "\n\\hline\n".join(rows) + "\n\\hline"
@@ -506,7 +520,9 @@ def _scanned(source: Any, path: Path, numbers: range, *, layer: bool) -> None:  
         width, height = page.get_size()
         image = page.render(scale=SCAN_DPI / 72, grayscale=True).to_pil().convert("L")
         image = image.rotate(draw.uniform(-0.4, 0.4), fillcolor=250, resample=Image.Resampling.BILINEAR)
-        noise = Image.frombytes("L", (image.width // 8, image.height // 8), draw.randbytes(image.width // 8 * (image.height // 8)))
+        noise = Image.frombytes(
+            "L", (image.width // 8, image.height // 8), draw.randbytes(image.width // 8 * (image.height // 8))
+        )
         image = Image.blend(image, noise.resize(image.size), 0.06)
         buffer = io.BytesIO()
         image.save(buffer, "jpeg", quality=60)
@@ -549,7 +565,7 @@ def garbled(documents: list[Known], folder: Path) -> Iterator[Made]:
 
 
 def python_docx(documents: list[Known], folder: Path) -> Iterator[Made]:
-    """python-docx, with the styles of its template."""
+    """The library python-docx, with the styles of its template."""
     from docx import Document
 
     for document in documents:
@@ -602,7 +618,8 @@ def books(documents: list[Known], folder: Path) -> Iterator[Made]:
             book.writestr("META-INF/container.xml", container)
             book.writestr("OPS/package.opf", package)
             for at, chapter in enumerate(chapters):
-                html = f'<html xmlns="http://www.w3.org/1999/xhtml"><head><title>{at}</title></head><body>{chapter}</body></html>'
+                html = f"<head><title>{at}</title></head><body>{chapter}</body>"
+                html = f'<html xmlns="http://www.w3.org/1999/xhtml">{html}</html>'
                 book.writestr(f"OPS/c{at}.xhtml", '<?xml version="1.0" encoding="utf-8"?>' + html)
         yield made(path, "epub", document, "epub")
 
@@ -614,17 +631,19 @@ def feeds(documents: list[Known], folder: Path) -> Iterator[Made]:
             continue
         parts = [part.partition("</h2>") for part in document.html.split("<h2>")[1:]]
         rss = "".join(
-            f"<item><title>{head}</title><link>https://example.org/{at}</link><description>{escape(body)}</description></item>"
+            f"<item><title>{head}</title><link>https://example.org/{at}</link>"
+            f"<description>{escape(body)}</description></item>"
             for at, (head, _, body) in enumerate(parts)
         )
         atom = "".join(
-            f'<entry><title>{head}</title><id>urn:x:{at}</id><updated>{DAY}T00:00:00Z</updated><content type="html">{escape(body)}</content></entry>'
+            f"<entry><title>{head}</title><id>urn:x:{at}</id><updated>{DAY}T00:00:00Z</updated>"
+            f'<content type="html">{escape(body)}</content></entry>'
             for at, (head, _, body) in enumerate(parts)
         )
-        title = escape(document.title)
+        title, language = f"<title>{escape(document.title)}</title>", document.language
         texts = {
-            "rss": f'<rss version="2.0"><channel><title>{title}</title><language>{document.language}</language>{rss}</channel></rss>',
-            "atom": f'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="{document.language}"><title>{title}</title>{atom}</feed>',
+            "rss": f'<rss version="2.0"><channel>{title}<language>{language}</language>{rss}</channel></rss>',
+            "atom": f'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="{language}">{title}{atom}</feed>',
         }
         for ending, text in texts.items():
             path = named(folder, ending, document, "xml")

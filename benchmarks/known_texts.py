@@ -19,6 +19,7 @@ MANUALS = ("refine/remove-duplicates.md", "sources/land-data.md", "people/take-d
 LEAVES = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "td", "th", "dt", "dd", "caption")
 RIGHT_TO_LEFT = ("ar", "he")
 UNSPACED = ("zh", "ja")
+COMMAS = ",\u3001\uff0c\u060c"
 
 
 class Block(NamedTuple):
@@ -50,7 +51,7 @@ class _Reader(HTMLParser):
         self.kind, self.parts = "", list[str]()
         self.tables: list[list[list[str]]] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 -- as the parser calls it
         if tag == "br":
             self.parts.append("\n")
         elif tag == "table":
@@ -59,10 +60,9 @@ class _Reader(HTMLParser):
         elif tag == "tr" and self.tables:
             self.flush()
             self.tables[-1].append([])
-        elif tag in LEAVES:
-            if not (tag == "p" and self.kind in ("li", "td", "th", "dd")):
-                self.flush()
-                self.kind = tag
+        elif tag in LEAVES and not (tag == "p" and self.kind in ("li", "td", "th", "dd")):
+            self.flush()
+            self.kind = tag
 
     def handle_endtag(self, tag: str) -> None:
         if tag in LEAVES:
@@ -128,7 +128,7 @@ def _sections(prose: block_pages.Prose, count: int) -> Iterator[tuple[int, str]]
     """Yield sections, each a heading and two paragraphs whose sentences are in an order of their own."""
     for number in range(count):
         said = prose.of(number)
-        heading = f"<h2>{number + 1}. {escape(said.words(0).rstrip(',、，،'))}</h2>"
+        heading = f"<h2>{number + 1}. {escape(said.words(0).rstrip(COMMAS))}</h2>"
         first, second = (0, 3, 6, 9), (1, 4, 7, 11) if number % 2 else (2, 5, 10)
         yield number, f"{heading}\n{said.paragraph(*first)}\n{said.paragraph(*second)}"
 

@@ -119,7 +119,7 @@ def main() -> None:
     """Print the rows of a folder's files by name."""
     name, folder, turns = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     ending, read = PEERS[name]
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.rglob(f"*{ending}")):
         if not rows:
             row_of(path.read_bytes(), read, 1)  # imports are not counted

@@ -190,7 +190,7 @@ def _decoded(data: bytes, charset: str | None) -> str:
     for name in (charset or "utf-8", "utf-8"):
         try:
             return data.decode(name)
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, UnicodeError):
             continue
     return data.decode("cp1252", "replace")
 

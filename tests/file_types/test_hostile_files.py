@@ -10,7 +10,7 @@ from pipeline_tasks.file_types import brought_types
 from tests.file_types import hostile
 from tests.file_types.hostile_archives import MARKED, MARKER
 
-CLIMBED = Path("/tmp/refinery-climbed")  # noqa: S108 -- what an archive would write that nobody may unpack
+CLIMBED = Path("/tmp/refinery-climbed")
 FEWEST = 100
 FEWEST_OF_TYPE = 5
 
