@@ -95,7 +95,7 @@ def _foreign(name: str) -> Iterator[Hostile]:
     draw = random.Random(f"{SEED}:{name}")
     yield Hostile(f"{name}_nothing", name, b"")
     yield Hostile(f"{name}_one_byte", name, b"\x00")
-    yield Hostile(f"{name}_zeros", name, bytes(1 << 20))
+    yield Hostile(f"{name}_only_zeros", name, bytes(1 << 20))
     yield Hostile(f"{name}_noise", name, draw.randbytes(1 << 18))
     yield Hostile(f"{name}_text", name, b"The station writes one line every ten minutes.\n" * 1000)
     yield from (Hostile(f"{name}_is_{other}", name, body) for other, body in SAMPLES.items() if other != name)
