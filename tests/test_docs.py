@@ -26,6 +26,7 @@ from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.listing import first_words
 from pipeline_tasks.cli.main import _parse, build_parser, parser_of
 from pipeline_tasks.cli.reference.outputs import outputs_of
+from pipeline_tasks.file_types import type_names
 from pipeline_tasks.flow.progress import step_line
 from pipeline_tasks.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names
@@ -347,6 +348,7 @@ def test_the_example_of_reading_tokens_runs(
 COMPARED: dict[str, Iterable[str]] = {
     "Kinds of sources": own_parts(SEAM),
     "Files of other formats, made rows as they land": ENDINGS,
+    "Types of files, told by their bytes": type_names(),
     "Personal data": PII_KINDS,
     "Output": (*own_parts(EXPORTS), ".bin"),
 }
