@@ -20,7 +20,7 @@ from tests.sources.api_server import Api, items, paged
 from tests.sources.pulling import query_of
 
 OWN_FILES = {
-    "addresses": ("test_addresses", "test_it_keeps_what_every_source_promises"),
+    "addresses": ("test_lists_of_addresses", "test_it_keeps_what_every_source_promises"),
     "common_crawl": ("test_whole_pull", "test_a_crawl_keeps_what_every_source_promises"),
     "delta": ("test_delta", "test_it_keeps_what_every_source_promises"),
     "git": ("test_git_repositories", "test_it_keeps_what_every_source_promises"),
