@@ -135,10 +135,9 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Have the pages of each shard read."""
-    stores = (IMAGE_TEXTS, ASKED, READ)
+    layer = Layer(reads=("payload", "type"), stores=(IMAGE_TEXTS, ASKED, READ))
     if not params.model:
-        return on.map(without, shards, layer=Layer(reads=("type",), stores=stores))
-    layer = Layer(reads=("payload", "type"), stores=stores)
+        return on.map(without, shards, layer=layer)
     return on.map(partial(read_pages, params=params), shards, layer=layer, prepare=partial(load, params))
 
 
