@@ -15,6 +15,7 @@ from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.landing.formats import first_rows
 from pipeline_tasks.landing.parquet import rows as parquet_rows
 from pipeline_tasks.landing.parquet.footer import read_footer
+from pipeline_tasks.landing.whole_files import is_whole
 from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store import storage
 
@@ -36,7 +37,7 @@ _HAS_TEXT = ""
 _START = 1 << 10
 
 UNREAD = re.compile(r"(?i)\.(csv|tsv|arrow|feather|orc|avro|xlsx?)(?:\.(?:gz|bz2|xz|zst|zip))?\Z")
-"""Files of other tables, by their names."""
+"""Files of other tables, by their names; what is a document by its name, too, is one (`whole_files`)."""
 
 
 def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -> None:
@@ -45,7 +46,8 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
     `names` are relative to `folder`; `fields` are the names of fields as the recipe gives them. Archives, and files
     whose beginning is damaged, are passed over. Of a table the names of all columns are compared, and nothing else.
     """
-    other = next((name for name in names if UNREAD.search(name) and not brought_format(name)), None)
+    unread = (name for name in names if UNREAD.search(name) and not brought_format(name) and not is_whole(name))
+    other = next(unread, None)
     if other is not None:
         raise RecipeError(refusal_of_table(f"{folder}/{other}"))
     first = ""

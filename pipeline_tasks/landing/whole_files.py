@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from pipeline_tasks.file_types import brought_types
 from pipeline_tasks.landing.archives.http_body import CAP
@@ -36,6 +37,11 @@ def _label(name: str) -> str:
     return _OWN.get(ending[1]) or next(labels, "")
 
 
+def address_of(name: str) -> str:
+    """Return the address of a document in its folder: it is known by it in later snapshots, and found by people."""
+    return f"file:///{quote(name)}"
+
+
 def read_whole(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     """Yield the one record of a file; damage if it has more than `CAP` bytes."""
     if reader.fill(CAP + 1):
@@ -45,4 +51,4 @@ def read_whole(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     body = reader.peek(CAP)
     reader.skip(len(body))
     digest = sha1(body) if is_checked else None
-    yield Row(0, len(body), f"{name}:0", None, None, digest, "file", None, _label(name), body)
+    yield Row(0, len(body), f"{name}:0", address_of(name), None, digest, "file", None, _label(name), body)

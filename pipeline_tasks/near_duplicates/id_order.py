@@ -29,7 +29,7 @@ def in_id_order(documents: Batches, stage: str) -> Iterator[pa.RecordBatch]:
         ids = [last, *batch.column("id").to_pylist()]
         for before, after in pairwise(ids):
             if not before < after:
-                raise out_of_place(stage, f"document {after} is not in id order, or there twice")
+                raise out_of_place(stage, f"document {after} is not in id order behind {before}, or there twice")
         last = ids[-1]
         yield batch
 

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.constraints import Buckets
+from pipeline_tasks.constraints import OMITTED, Buckets
 from pipeline_tasks.facets import BUCKET_MEMORY, Copies, Grouped, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
@@ -25,9 +26,13 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
+from pipeline_tasks.text.near.ranking import require_policy
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
+PREFERRED, AGE = "preferred", "age"
+"""Columns that order equal documents, and are gone behind the stage."""
+
 PLACE = ("snapshot", "file", "offset")
 """The columns that name one record; together they are unique."""
 
@@ -46,22 +51,37 @@ class Params:
 
     `id` is the hash of the normalized text, so equal texts share it. `oldest` keeps the first crawled, `newest` the
     last (dates compare as text, which for WARC-Date is the order of time); ties go to the lowest snapshot, file and
-    offset. A document of an earlier snapshot is always kept: published documents never change. `buckets` is the number
+    offset. Before both comes `prefer`, a column of names with its values, the best first, as in `dedup_minhash`. A
+    document of an earlier snapshot is always kept: published documents never change. `buckets` is the number
     of shards that come out; 0 takes as many as the bytes of the input ask for, a power of two: of 128 MB each at most,
     and of 4 MB where up to 8 are enough. It bounds the memory of every later verb that works by document, and may
     change from one snapshot to the next.
     """
 
     keep: Literal["oldest", "newest"] = "oldest"
+    prefer: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata={OMITTED: {}})
     buckets: Buckets = 0
 
+    def __post_init__(self) -> None:
+        """Raise RecipeError for a vague `prefer`."""
+        require_policy("dedup_exact", (), (), self.prefer)
 
-def with_age(documents: Batches) -> Batches:
-    """Append `age`, which sorts the last crawled first among equals; undated documents come last."""
+
+def with_order(documents: Batches, *, params: Params) -> Batches:
+    """Append what sorts the row to keep first among equals: `preferred`, and `age`, by which the last crawled is first.
+
+    Values that are not named come behind those that are, and undated documents last.
+    """
     from pipeline_tasks.text.base.timestamps import sortable_timestamps
 
     for batch in documents:
-        yield replace_column(batch, "age", pc.negate(sortable_timestamps(batch.column("crawled_at"))))
+        ordered = batch
+        for column, values in params.prefer.items():
+            place = pc.index_in(batch.column(column), value_set=pa.array(values, pa.string()))
+            ordered = replace_column(ordered, PREFERRED, pc.fill_null(place, len(values)))
+        if params.keep == "newest":
+            ordered = replace_column(ordered, AGE, pc.negate(sortable_timestamps(batch.column("crawled_at"))))
+        yield ordered
 
 
 def keep_first(documents: Batches) -> Batches:
@@ -81,7 +101,7 @@ def keep_first(documents: Batches) -> Batches:
             digest = shown.column("payload_digest")[row].as_py()
             evidence.append(_evidence(winner, same_payload=digest is not None and digest == winner["payload_digest"]))
         marked = _rejected(batch, evidence, DUPLICATE)
-        yield marked.select([name for name in marked.schema.names if name != "age"])
+        yield marked.select([name for name in marked.schema.names if name not in (PREFERRED, AGE)])
 
 
 def _rejected(batch: pa.RecordBatch, evidence: list[str | None], reason: str) -> pa.RecordBatch:
@@ -119,10 +139,12 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     Of history (about 100 bytes per document) it reads the pages that can have the new ids. Text is shuffled once,
     here, and never again.
     """
-    newest, buckets = params.keep == "newest", params.buckets or buckets_for(shards)
-    dated = on.map(with_age, shards, layer=Layer(reads=("crawled_at",), stores=("age",))) if newest else shards
-    first = "age" if newest else "crawled_at"
-    documents = on.group(keep_first, dated, by="id", order=(first, *PLACE), buckets=buckets)
+    age, buckets = (AGE,) if params.keep == "newest" else (), params.buckets or buckets_for(shards)
+    added = (*((PREFERRED,) if params.prefer else ()), *age)
+    layer = Layer(reads=("crawled_at", *params.prefer), stores=added)
+    ordered = on.map(partial(with_order, params=params), shards, layer=layer) if added else shards
+    order = added if age else (*added, "crawled_at")
+    documents = on.group(keep_first, ordered, by="id", order=(*order, *PLACE), buckets=buckets)
     if earlier := on.history("documents"):
         documents = on.map(reject_seen_before, documents, *earlier, layer=Layer(reads=("id",)))
     on.save_history("documents", on.map(kept_documents, documents))
@@ -134,6 +156,7 @@ STAGE = Stage(
     run=run,
     params=Params,
     reads=DOCUMENT,
+    reads_for=lambda params: tuple(params.prefer),
     writes=DOCUMENT,
     version=3,
     splits=False,

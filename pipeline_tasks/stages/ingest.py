@@ -1,7 +1,7 @@
 """Selects the pages among the records of landed files; rejects others by kind, status, type, or as unchanged."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
@@ -415,6 +415,12 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return pages
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that nothing is read."""
+    if not params.types:
+        yield f"`types` is empty, so every file is rejected; name some of {', '.join(type_names())}"
+
+
 def writes_for(params: Params) -> pa.Schema:
     """Return the status of what is no page, if such records go on."""
     return pa.schema([RECORD.field("status")] if params.rights else [])
@@ -431,6 +437,7 @@ STAGE = Stage(
     libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},
     writes_for=writes_for,
+    remarks=remarks,
     resources=resources,
     engine="spark",
     profiled=("source", "content_type", TYPE),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.landing.archives.http_body import CAP
+from pipeline_tasks.landing.first_look import require_text
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import list_snapshot
 
@@ -26,6 +27,7 @@ def test_a_document_is_one_record_with_its_bytes(name: str, label: str) -> None:
     assert (row["kind"], row["content_type"], row["payload"]) == ("file", label, BODIES[name])
     assert (row["offset"], row["length"], row["record_id"], row["error"]) == (0, len(BODIES[name]), f"{name}:0", None)
     assert str(row["payload_digest"]).startswith("sha1:")
+    assert row["url"] == f"file:///{name}"
 
 
 def test_a_document_of_more_bytes_than_a_record_has_is_damage() -> None:
@@ -52,3 +54,11 @@ def test_beside_tables_documents_are_left_out(tmp_path: Path) -> None:
     listing = list_snapshot(str(tmp_path), "s")
     assert [name for name, _, _ in listing.files] == ["rows.jsonl"]
     assert listing.ignored == ("a.html",)
+
+
+def test_a_document_whose_name_is_a_tables_elsewhere_does_not_end_a_run(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(BODIES["a.html"])
+    (tmp_path / "b.xlsx").write_bytes(b"PK")
+    names = [name for name, _, _ in list_snapshot(str(tmp_path), "s").files]
+    assert names == ["a.html", "b.xlsx"]
+    require_text(str(tmp_path), names, {})

@@ -90,6 +90,21 @@ def test_newest_may_stay_instead(tmp_path: Path) -> None:
     assert kept.schema == DOCUMENT
 
 
+@pytest.mark.parametrize("keep", ["oldest", "newest"])
+def test_a_preferred_value_goes_before_age(tmp_path: Path, keep: str) -> None:
+    kinds = {5: "pdf", 6: "html", 7: None, 8: "html"}
+    days = {5: "2026-11-19", 6: "2026-11-20", 7: "2026-11-18", 8: "2026-11-21"}
+    docs = [
+        document("same", offset=at, crawled_at=f"{days[at]}T09:00:00Z") | {"type": kind} for at, kind in kinds.items()
+    ]
+    table = pa.Table.from_pylist(docs, pa.schema([*DOCUMENT, pa.field("type", pa.string())]))
+    params = {"keep": keep, "prefer": {"type": ["html", "pdf"]}}
+    _, manifest = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, [table]), params)
+    kept = refining.rows(tmp_path, manifest)
+    assert kept["offset"].to_pylist() == [{"oldest": 6, "newest": 8}[keep]]
+    assert kept.schema == table.schema
+
+
 def test_bucket_order_is_one_sorted_shard_per_bucket(tmp_path: Path) -> None:
     docs = [document(f"text {n}", offset=n) for n in range(200)]
     _, manifest = refining.refined(

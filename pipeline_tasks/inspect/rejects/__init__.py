@@ -19,7 +19,6 @@ from pipeline_tasks.cards import adds
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.expired import expired_note
-from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, the stage, and what to export."""
     add_snapshot(parser)
     parser.add_argument(
-        "--stage", default="", help="the stage (default: filter_language, else the one that rejected most)"
+        "--stage", default="", help="the stage (default: that of --reason, else of languages, else what rejected most)"
     )
     parser.add_argument("--reason", action="append", default=[], metavar="WHY", help="only these; may be repeated")
     parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
@@ -56,7 +55,8 @@ def answer(options: argparse.Namespace) -> int:
     known = committed_of(options)
     if known.run and not known.version:
         say(f"{title_of(known.run)}: {known.run.account}")
-    manifest = stage_manifest(options.root, known.shown, options.stage or usual_stage(options.root, known.shown))
+    stage = options.stage or usual_stage(options.root, known.shown, options.reason)
+    manifest = stage_manifest(options.root, known.shown, stage)
     say(expired_note(options.root, [manifest]))
     choice = Choice(tuple(options.reason), tuple(options.language))
     if not options.to:
@@ -72,11 +72,21 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def usual_stage(root: str, of: Version | UnpublishedRun) -> str:
-    """Return the stage whose rejects are read if none is named; a training dataset has no filter of languages."""
-    if usual := next(filter(partial(adds, "language"), of.manifests), ""):
+def usual_stage(root: str, of: Version | UnpublishedRun, reasons: Sequence[str] = ()) -> str:
+    """Return the stage whose rejects are read if none is named: one that rejected for one of the reasons.
+
+    Without reasons, or if none did, it is that of languages, unless that rejected nothing, or a training dataset has
+    none: then it is what rejected most.
+    """
+    rejected = {stage: reasons_of(read_manifest(root, path)) for stage, path in of.manifests.items()}
+    wanted = tuple(reason if ":" in reason else f":{reason}" for reason in reasons)
+    usual = next(filter(partial(adds, "language"), rejected), "")
+    if wanted:
+        named = [stage for stage, found in rejected.items() if any(reason.endswith(wanted) for reason in found)]
+        return next(iter(named), usual or next(iter(rejected), "any"))
+    if rejected.get(usual):
         return usual
-    rows = {step["stage"]: sum(step["rejected"].values()) for step in funnel(root, of)}
+    rows = {stage: sum(found.values()) for stage, found in rejected.items()}
     return max(rows, key=rows.__getitem__, default="any")  # of equal ones the first
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.whole_files import address_of, is_whole
 from pipeline_tasks.text.urls.takedown import DOC, URL, evidence, of_entries
 from pipeline_tasks.text.urls.takedown_entries import with_scheme
 
@@ -63,11 +64,11 @@ class Sought:
 
     @property
     def entries(self) -> list[tuple[str, str]]:
-        """What names it in lists of takedowns and datasets: forms of the address, or a whole id."""
+        """What names it in lists of takedowns and datasets: forms of the address, a file's too, or a whole id."""
         if self.kind == "address":
             scheme, _, rest = self.value.partition("://")
             other = rest.removeprefix(WWW) if rest.startswith(WWW) else f"{WWW}{rest}"
-            return [(URL, self.value), (URL, f"{scheme}://{other}")]
+            return [(URL, self.value), (URL, f"{scheme}://{other}"), (URL, address_of(rest))]
         return [(DOC, self.value)] if self.is_whole_id else []
 
     @property
@@ -102,5 +103,5 @@ def sought(asked: str) -> Sought:
         return Sought("document", text.lower())
     if _SCHEME.match(text) and "://" in text and not any(map(str.isspace, text)):
         return Sought("address", text)
-    address = with_scheme(text)
+    address = address_of(text) if is_whole(text) and any(map(str.isspace, text)) else with_scheme(text)
     return Sought("text" if address == text else "address", address)
