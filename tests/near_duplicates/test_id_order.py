@@ -27,9 +27,9 @@ def test_documents_in_order_pass_as_they_are() -> None:
 @pytest.mark.parametrize("ids", [[["b", "a"]], [["a", "a"]], [["b"], ["a"]], [["b"], [], ["b"]]])
 def test_one_that_is_behind_or_there_twice_is_refused(ids: list[list[str]]) -> None:
     """Over the end of a batch, too."""
-    with pytest.raises(
-        ContractError, match=f"^toy: document {ids[-1][-1]} is not in id order, or there twice; {WAY_OUT}"
-    ):
+    before, after = [name for batch in ids for name in batch][-2:]
+    said = f"^toy: document {after} is not in id order behind {before}, or there twice; {WAY_OUT}"
+    with pytest.raises(ContractError, match=said):
         list(in_id_order(batches(*ids), "toy"))
 
 
