@@ -214,12 +214,13 @@ def _filled(name: str, columns: dict[str, pa.Array], rows: int, needed: Needed) 
 
 
 def _of_page(name: str, columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Array | None:
-    """Return the type of the markup that a page is, or nulls for the one of text and markup that it is not."""
+    """Return the label of a page as markup, or nulls for what its bytes tell, and for the one of the two it is not."""
     from pipeline_tasks.landing.json_lines import HTML
 
     if name == "content_type":
         return pa.repeat(pa.scalar(HTML if "payload" in columns else None, kind), rows)
-    return pa.nulls(rows, kind) if name in CONTENTS and CONTENTS & columns.keys() else None
+    is_told = name == "type" or (name in CONTENTS and CONTENTS & columns.keys())
+    return pa.nulls(rows, kind) if is_told else None
 
 
 def _of_text(name: str, columns: dict[str, pa.Array], kind: pa.DataType) -> pa.Array | None:

@@ -168,7 +168,7 @@ def pages_of(data: Path) -> dict[str, dict[str, Any]]:
     for path in sorted((data / "snapshots").glob("*/*-web-*.warc.gz")):
         for row in read(path.read_bytes(), path.name):
             if row["payload"]:
-                pages[sha1(row["payload"]).hexdigest()] = {name: row[name] for name in PAGE.names}
+                pages[sha1(row["payload"]).hexdigest()] = {name: row.get(name) for name in PAGE.names}
     return pages
 
 

@@ -35,6 +35,7 @@ WORDS: Mapping[str, Sequence[Sequence[str]]] = {
     "plan": [("--target-tokens", "1e6", "--days", "1", "--gpus", "1", "--from", "1", *CORPUS)],
     "look trace": [(*CORPUS, "--random", "5")],
     "look lineage": [OF, CORPUS],
+    "look cut": [OF],
     "look find": [("--doc", "ID"), ("--url", GONE), ("--site", "mail.example")],
     "why": [("ID",), (GONE,), (KEPT,), ("a phrase",)],
     "search": [("", *OF, "--where", "chars: {at_least: 0}"), ("a phrase", *OF)],
