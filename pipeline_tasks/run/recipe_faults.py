@@ -134,12 +134,14 @@ def policy_faults(recipe: Recipe) -> Iterator[Finding]:
     """
     near = (step for step in recipe.steps if copies_of(step.stage).over_snapshots)
     policies = {step.stage: bind(stage_card(step.stage), step.params) for step in near}
-    orders = {stage: (params.policy, params.sources, params.quality) for stage, params in policies.items()}
+    orders = {
+        stage: (params.policy, params.sources, params.quality, params.prefer) for stage, params in policies.items()
+    }
     for (first, before), (second, order) in pairwise(orders.items()):
         if before != order:
             message = (
                 f"keeps documents by {', '.join(order[0])}, and {first} by {', '.join(before[0])}: over days both "
-                "could lose the same text; give them the same `policy`, `sources` and `quality`"
+                "could lose the same text; give them the same `policy`, `sources`, `quality` and `prefer`"
             )
             yield Finding(fault=True, where=second, message=message)
 
@@ -154,10 +156,11 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
     are found, too, and a last stage whose documents would not be the published ones.
     """
     first = recipe.steps[0].stage
+    columns = set(RECORD.names if recipe.versions is None else _documents())
     if recipe.versions is None and not reads_records(first):
         message = f"gets landed records as they are: damage, redirects, images; put `{_reader()}: {{}}` before it"
         yield Finding(fault=True, where=first, message=message)
-    columns = set(RECORD.names if recipe.versions is None else _documents())
+        columns |= {*stage_card(_reader()).writes.names}
     removed = dict[str, str]()
     for step in recipe.steps:
         yield from _unused_gpus(step)

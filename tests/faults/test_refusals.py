@@ -141,7 +141,7 @@ def test_missing_input(refused: Refused, tmp_path: Path) -> None:
 def test_empty_snapshot(refused: Refused, tmp_path: Path) -> None:
     day = tmp_path / "day"
     day.mkdir()
-    (day / "notes.txt").write_text("nothing yet")
+    (day / "notes.bin").write_text("nothing yet")
     refused.request({"verb": "land", "root": str(tmp_path / "root"), "input": str(day)}, NothingLanded, str(day))
 
 
