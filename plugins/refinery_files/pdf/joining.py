@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from functools import cached_property
 
-from refinery_files.pdf.blocks import Block, unmarked
+from refinery_files.pdf.blocks import SENTENCE_ENDS, Block, label_of, marker_of, unmarked
 from refinery_files.pdf.lines import Line
 
 _UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff60\u0e00-\u0e7f"
@@ -15,7 +15,6 @@ _BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]
 _COMPOUND = re.compile(r"\w+(?:[-\u2010]\w+)+")
 _WORD = re.compile(r"\w+")
 _LEADERS = re.compile(r"(?:\s*\.){5,}\s*")
-_SENTENCE_ENDS = re.compile("[.!?:;\u3002\uff01\uff1f\u061f\u0964\u2026][\"'\u201d\u2019\u00bb)\\]]*$")
 
 # ligatures, and letters of Arabic and Hebrew in the forms that they are shown in
 _FORMS = re.compile("[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufb4f\ufb50-\ufdfd\ufe70-\ufefc]+")
@@ -66,10 +65,11 @@ class Joiner:
 
 def goes_on(before: Block, after: Block) -> bool:
     """Return whether a paragraph goes on in the next column or page."""
-    if before.kind not in ("p", "li") or after.kind != "p" or abs(before.size - after.size) > 0.08 * before.size:
+    is_rest = after.kind == "p" or _is_rest(before, after)
+    if before.kind not in ("p", "li") or not is_rest or abs(before.size - after.size) > 0.08 * before.size:
         return False
     text, begin = before.lines[-1].text, after.lines[0].text
-    if not text or not begin or _SENTENCE_ENDS.search(text):
+    if not text or not begin or SENTENCE_ENDS.search(text):
         return False
     first = begin.lstrip("\"'(\u201c\u2018\u00ab")[:1]
     if first.islower() or text[-1] in _HYPHENS:
@@ -77,6 +77,13 @@ def goes_on(before: Block, after: Block) -> bool:
     # words of scripts without small letters, and names and numbers: if the last line is full
     is_full = before.column[1] - before.lines[-1].right < 1.5 * before.size
     return is_full and not before.lines[-1].is_right_to_left and len(before.lines) > 1
+
+
+def _is_rest(before: Block, after: Block) -> bool:
+    """Return whether a declared item may be the rest of the one before it: of a list with labels, it has none."""
+    if before.kind != "li" or after.kind != "li":
+        return False
+    return marker_of(label_of(before.lines)) is not None and marker_of(label_of(after.lines)) is None
 
 
 def text_of(block: Block, joiner: Joiner) -> str:

@@ -91,7 +91,21 @@ def test_lists_are_items() -> None:
     page[1:1] = [Drawn(70, 112, "Monday")]
     page[2] = page[2]._replace(y=124)
     bullets = "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
-    assert parts(page) == (bullets + "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",)
+    assert parts(page) == (bullets + "<p>1. First</p>\n<p>2. Second</p>",)
+
+
+@pytest.mark.parametrize("label", ["1.", "a.", "(4)", "iv)", "J."])
+def test_a_label_that_the_page_shows_is_text(label: str) -> None:
+    """What has a number is never numbered again."""
+    assert parts([*lines(FULL), Drawn(50, 180, f"{label} Smith wrote to us")]) == (
+        f"<p>{' '.join(FULL)}</p>\n<p>{label} Smith wrote to us</p>",
+    )
+
+
+@pytest.mark.parametrize("words", ["J. Smith wrote of it", "3. April, when hay is", "b. Avoid the mud"])
+def test_a_sentence_goes_on_with_what_looks_like_a_label(words: str) -> None:
+    texts = [FIRST[0], "fed by snow until the end of May, when it was told to", f"{words} in the town."]
+    assert parts(lines(texts)) == (f"<p>{' '.join(texts)}</p>",)
 
 
 def test_code_keeps_its_lines() -> None:
@@ -136,24 +150,38 @@ def test_a_page_that_stands_on_its_side_is_read() -> None:
     assert parts(turned) == (f"<p>{' '.join(FULL)}</p>",)
 
 
+def tagged(*pages: list[tuple[str, str]]) -> bytes:
+    """Return a tagged PDF; each page has the roles and texts of its elements."""
+    drawn, numbers, tree = [], [], []
+    objects: dict[int, bytes] = {}
+    for number, page in enumerate(pages):
+        drawn.append(
+            [
+                f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
+                for at, (role, text) in enumerate(page)
+            ]
+        )
+        first = 1010 + len(tree)
+        for at, (role, _) in enumerate(page):
+            entry = f"<</Type/StructElem/S/{role}/P 1001 0 R/Pg {10 + 2 * number} 0 R/K {at}>>"
+            objects[first + at] = entry.encode()
+            tree.append(f"{first + at} 0 R")
+        numbers.append(f"{number}[{' '.join(tree[first - 1010 :])}]")
+    objects[1000] = f"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[{''.join(numbers)}]>>>>".encode()
+    objects[1001] = f"<</Type/StructElem/S/Document/P 1000 0 R/K[{' '.join(tree)}]>>".encode()
+    return pdf(*drawn, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
+
+
+def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
+    """Of a list with labels, what has none is the rest of an item; where no item has one, each is its own."""
+    body = tagged([("LI", "4. Ask."), ("LI", "5. Give the path of its")], [("LI", "file at once.")])
+    assert read(body).parts == ("<p>4. Ask.</p>\n<p>5. Give the path of its file at once.</p>", "")
+    assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
+
+
 def test_tags_decide_what_is_what() -> None:
     """Cells, items and headings of a tagged file need no rules, bullets or sizes."""
-    roles = ["H2", "P", "LI", "LI"]
-    texts = ["Mills", "Three mills stand here.", "The upper one", "The lower one"]
-    page = [
-        f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
-        for at, (role, text) in enumerate(zip(roles, texts, strict=True))
-    ]
-    objects = {
-        1000: b"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[0[%s]]>>>>"
-        % b" ".join(b"%d 0 R" % (1010 + at) for at in range(4))
-    }
-    objects[1001] = b"<</Type/StructElem/S/Document/P 1000 0 R/K[1010 0 R 1011 0 R 1002 0 R]>>"
-    objects[1002] = b"<</Type/StructElem/S/L/P 1001 0 R/K[1012 0 R 1013 0 R]>>"
-    for at, role in enumerate(roles):
-        parent = 1002 if role == "LI" else 1001
-        objects[1010 + at] = f"<</Type/StructElem/S/{role}/P {parent} 0 R/Pg 10 0 R/K {at}>>".encode()
-    body = pdf(page, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
-    assert read(body).parts == (
+    page = [("H2", "Mills"), ("P", "Three mills stand here."), ("LI", "The upper one"), ("LI", "The lower one")]
+    assert read(tagged(page)).parts == (
         "<h2>Mills</h2>\n<p>Three mills stand here.</p>\n<ul>\n<li>The upper one</li>\n<li>The lower one</li>\n</ul>",
     )
