@@ -16,6 +16,8 @@ _FAR = 2.2
 # in sizes
 _INDENT = 0.6
 _ALIGNED = 0.35
+# share of its column's width that a line has at least whose sentence goes on in the next, though it has room left
+_LONG = 0.6
 
 _BULLET = re.compile(rf"(?:[{BULLETS}]|[-\u2013\u2014*](?= ))\s*")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\(\d{1,3}\)) +(?=\S)")
@@ -257,7 +259,14 @@ def _is_same_paragraph(block: Block, last: Line, line: Line, column: Column, at:
     indent = line.left - last.left
     if block.kind == "p" and _begins(block, line, indent, column, at):
         return False
-    return _is_full(column, last, line)
+    return _is_full(column, last, line) or _is_mid_sentence(column, last, line)
+
+
+def _is_mid_sentence(column: Column, last: Line, line: Line) -> bool:
+    """Return whether a line goes on with the sentence of a long one, as in text that is wrapped at a count of letters."""
+    is_aligned = abs(line.left - last.left) < _ALIGNED * line.size
+    is_long = last.right - column.left > _LONG * (column.right - column.left)
+    return is_aligned and is_long and line.text[:1].islower() and not SENTENCE_ENDS.search(last.text)
 
 
 def _begins(block: Block, line: Line, indent: float, column: Column, at: int) -> bool:

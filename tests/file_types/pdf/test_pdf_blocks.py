@@ -47,6 +47,17 @@ def test_a_paragraph_ends_where_the_next_word_would_have_had_room() -> None:
     assert parts(lines(texts)) == (f"<p>{' '.join(texts[:2])}</p>\n<p>{texts[2]}</p>",)
 
 
+def test_text_that_is_wrapped_at_a_count_of_letters_is_one_paragraph() -> None:
+    texts = [
+        "In MMMM WWWW MMMM WWWW MMMM the mills of the town on the hill",
+        "are still, ill, till all is filled in with little lilies, till it",
+        "fills the little hill. In WWW MMMM WWWWW MMMM MMM the mills turn.",
+    ]
+    assert parts(lines(texts)) == (f"<p>{' '.join(texts)}</p>",)
+    short = ["rye", "oats", "wheat"]
+    assert parts([*lines(texts), *lines(short, y=160)])[0].endswith("\n<p>rye</p>\n<p>oats</p>\n<p>wheat</p>")
+
+
 def test_bold_lines_are_headings_of_the_text_below() -> None:
     assert parts([Drawn(50, 86, "Mills", font="B"), *lines(FULL)]) == (f"<h1>Mills</h1>\n<p>{' '.join(FULL)}</p>",)
 
@@ -81,6 +92,15 @@ def test_heads_feet_and_numbers_of_pages_are_cut() -> None:
         for at, text in enumerate(texts, 4)
     ]
     assert parts(*pages) == tuple(f"<p>{text}</p>" for text in texts)
+
+
+def test_sentences_at_the_same_place_of_pages_are_no_heads() -> None:
+    """A sentence that varies in a number is text; one that is the same on each page is a head."""
+    texts = [f"Page {at} tells of the year {1000 + at} in which the town had {7 * at} boats." for at in range(4, 9)]
+    assert parts(*(lines([text], y=40) for text in texts)) == tuple(f"<p>{text}</p>" for text in texts)
+    notice = "No part of this book may be copied without leave of the town."
+    pages = [[Drawn(50, 40, notice), Drawn(50, 300, f"Mills {text}")] for text in "abcde"]
+    assert parts(*pages) == tuple(f"<p>Mills {text}</p>" for text in "abcde")
 
 
 def test_lists_are_items() -> None:
