@@ -42,6 +42,8 @@ class Page:
     """The structure that it declares."""
     is_lost: bool = False
     """Whether it cannot be opened."""
+    is_image: bool = False
+    """Whether it is an image of its text."""
 
 
 def read(body: bytes) -> FileText:
@@ -56,10 +58,7 @@ def read(body: bytes) -> FileText:
         pages = [_page(document, number, is_tagged) for number in range(len(document))]
         while is_cut and pages and not pages[-1].lines and (pages[-1].is_lost or not pages[-1].is_unread):
             pages.pop()
-        # pages without a word, of which some cannot be opened or the file's end is missing
-        if not any(page.lines or (page.is_unread and not page.is_lost) for page in pages) and (
-            is_cut or any(page.is_lost for page in pages)
-        ):
+        if _is_damaged(pages, is_cut):
             raise FileRefused(DAMAGED)
         return FileText(
             _parts(pages),
@@ -72,6 +71,18 @@ def read(body: bytes) -> FileText:
         )
     finally:
         document.close()
+
+
+def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
+    """Return whether there is no word because some pages cannot be opened, or the file's end is missing.
+
+    Characters of a cut file are garbled because their fonts are missing; images in it are whole or cannot be opened.
+    """
+    if any(page.lines for page in pages):
+        return False
+    if is_cut:
+        return not any(page.is_image for page in pages)
+    return any(page.is_lost for page in pages) and not any(page.is_unread and not page.is_lost for page in pages)
 
 
 def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
@@ -89,12 +100,11 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
         rules = read_rules(*drawn)
         found = read_characters(text_page.raw, count, structure.by_mark if structure else None) if count > 0 else ()
         lines = [line for characters in found for line in lines_of(characters, rules.down)]
-        if count < _FEW:
-            unread = is_scanned(count, _image_share(page, *drawn))
-        else:
-            unread = is_garbled(" ".join(line.text for line in lines))
+        is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
+        unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))
         elements = structure.elements if structure else []
-        return Page([] if unread else lines, *_ends(page), unread, grids_of(rules), elements)
+        kept = [] if unread else lines
+        return Page(kept, *_ends(page), unread, grids_of(rules), elements, is_image=is_image)
     finally:
         text_page.close()
         page.close()

@@ -58,6 +58,17 @@ def test_a_file_that_is_cut_is_read_as_far_as_it_goes() -> None:
     assert found.parts == ("<p>Page one has a word.</p>", "<p>Page two has a word.</p>")
 
 
+def test_a_cut_file_of_which_nothing_is_read_is_damaged_and_none_of_images_scanned() -> None:
+    """Letters without their fonts are no images; an image that is left is one to be read."""
+    garbled = lines([" ".join(["bcdfgh", "cdfghj", "dfghjk", "fghjkl"] * 3)] * 6)
+    body = pdf(garbled)
+    assert read(body).unread == (1,)
+    with pytest.raises(FileRefused, match="damaged"):
+        read(body[: body.index(b"xref")])
+    scan = pdf(["q 600 0 0 800 0 0 cm /I Do Q"], objects={1000: IMAGE}, resources="/XObject<</I 1000 0 R>>")
+    assert read(scan[: scan.index(b"xref")])[2:] == ((1,), None, None, None, True)
+
+
 def test_a_cut_file_whose_catalog_is_lost_is_mended() -> None:
     body = pdf(lines(TEXTS), lines(TEXTS[1:]))
     begin = body.index(b"10 0 obj")
