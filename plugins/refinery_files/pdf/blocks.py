@@ -263,7 +263,7 @@ def _is_same_paragraph(block: Block, last: Line, line: Line, column: Column, at:
 
 
 def _is_mid_sentence(column: Column, last: Line, line: Line) -> bool:
-    """Return whether a line goes on with the sentence of a long one, as in text that is wrapped at a count of letters."""
+    """Return whether a line goes on with the sentence of a long one, as where text is wrapped at a count of letters."""
     is_aligned = abs(line.left - last.left) < _ALIGNED * line.size
     is_long = last.right - column.left > _LONG * (column.right - column.left)
     return is_aligned and is_long and line.text[:1].islower() and not SENTENCE_ENDS.search(last.text)

@@ -14,6 +14,15 @@ _HYPHENS = "-\u00ad\u2010"
 _BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]*)")
 _COMPOUND = re.compile(r"\w+(?:[-\u2010]\w+)+")
 _WORD = re.compile(r"\w+")
+# numbers in words have their hyphen, in English and French
+_NUMBER = re.compile(
+    r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-"
+    r"(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
+    r"|(?:vingt|trente|quarante|cinquante|soixante|quatre|dix)-"
+    r"(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|vingts?)"
+)
+# of so many lines one ends in a hyphen where words are broken; texts in four languages have one of 5 to 60
+_RARE = 60
 _LEADERS = re.compile(r"(?:\s*\.){5,}\s*")
 
 # ligatures, and letters of Arabic and Hebrew in the forms that they are shown in
@@ -57,10 +66,28 @@ class Joiner:
     def _whole(self, found: re.Match[str]) -> str:
         before, after = found[1], found[2]
         is_soft = found[0][len(before)] == "\u00ad"
-        compound, word = f"{before}-{after}".lower(), (before + after).lower()
-        if not after[0].islower():
-            return before + after if is_soft else f"{before}-{after}"
-        return f"{before}-{after}" if self._compounds[compound] > self._words[word] else before + after
+        whole, compound = before + after, f"{before}-{after}"
+        if is_soft or not after[0].islower():
+            return whole if is_soft else compound
+        words, compounds = self._written(before, after)
+        if words != compounds:
+            return whole if words > compounds else compound
+        return compound if _NUMBER.fullmatch(compound.lower()) or self._has_compounds_alone else whole
+
+    def _written(self, before: str, after: str) -> tuple[int, int]:
+        """Return how often the document has two parts as a word within a line, and with a hyphen."""
+        return self._words[(before + after).lower()], self._compounds[f"{before}-{after}".lower()]
+
+    @cached_property
+    def _has_compounds_alone(self) -> bool:
+        """Return whether hyphens at ends of lines are those of compounds: the document does not break words.
+
+        No word that is broken is whole elsewhere, and one has its hyphen elsewhere or few lines end in one.
+        """
+        broken = [self._written(*parts) for parts in _BROKEN.findall(self._text) if parts[1][0].isalpha()]
+        if any(words > compounds for words, compounds in broken):
+            return False
+        return any(compounds for _, compounds in broken) or len(broken) * _RARE <= len(self._lines)
 
 
 def goes_on(before: Block, after: Block) -> bool:

@@ -79,6 +79,35 @@ def test_hyphens_at_ends_of_lines_are_joined_unless_the_document_has_the_compoun
     )
 
 
+BROKEN = ["The keeper of the mill is a man who is known for his long-", "lost maps of the river and of the hills."]
+
+
+@pytest.mark.parametrize(
+    ("texts", "word"),
+    [
+        ([], "longlost"),
+        (["Of the long-lost maps there are two."], "long-lost"),
+        # whether words are broken: one that is whole elsewhere says so, one with its hyphen that they are not
+        (["Mills stand in wa-", "ter. The water is high."], "longlost"),
+        (["Mills stand in well-", "known towns that are well-known."], "long-lost"),
+        (["Nobody has seen the other maps of the town."] * 120, "long-lost"),
+    ],
+    ids=["nothing", "itself", "breaks words", "breaks none", "rare"],
+)
+def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) -> None:
+    pages = [lines(texts[at : at + 40], y=60) for at in range(0, len(texts), 40)]
+    assert f" his {word} maps " in parts(lines(BROKEN), *pages)[0]
+
+
+def test_numbers_in_words_keep_their_hyphens() -> None:
+    texts = [
+        "The lid is taken off the pot after a time of some twenty-",
+        "five minutes, and salt is strewn into the boiling wa-",
+        "ter. The water boils.",
+    ]
+    assert "twenty-five minutes, and salt is strewn into the boiling water." in parts(lines(texts))[0]
+
+
 def test_a_paragraph_belongs_to_the_page_where_it_begins() -> None:
     texts = [FIRST[0], "fed by snow", "until the end of May."]
     first, second = parts(lines(texts[:2]), [Drawn(50, 100, texts[2]), Drawn(50, 200, "Another one.")])
