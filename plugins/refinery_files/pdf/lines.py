@@ -35,6 +35,10 @@ _BACK = 1.0
 _MOST_RULES = 500
 # a gap that is wider is a space, whatever the file says
 _SPACE = 0.5
+# the same for characters that stand on their sides, of which PDFium does not say where blanks are
+_TURNED_SPACE = 0.15
+# in sizes: characters that are that much higher or lower than their neighbors, and that near, are of their word
+_RAISED, _TOUCHING = 0.1, 0.12
 _BLANKS = np.zeros(0x3002, bool)
 _BLANKS[[0, 9, 10, 13, 32, 0xA0, *range(0x2000, 0x200C), 0x202F, 0x205F, 0x3000]] = True
 
@@ -161,7 +165,10 @@ def _turned(drawn: _Drawn, turn: int) -> Characters:
         near, far, base = -top, -bottom, -x
     size, bold, mono = drawn.styles[at].T
     size, element = np.maximum(size, 0.5), drawn.elements[at]
-    return Characters(drawn.codes[at], drawn.spaced[at], near, far, base, size, bold > 0, mono > 0, element)
+    spaced = drawn.spaced[at]
+    if turn:
+        spaced[1:] |= near[1:] - far[:-1] > _TURNED_SPACE * size[1:]
+    return Characters(drawn.codes[at], spaced, near, far, base, size, bold > 0, mono > 0, element)
 
 
 def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
@@ -276,6 +283,10 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     if turned is None:
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
+        size = np.maximum(characters.size[1:], characters.size[:-1])
+        raised = np.abs(np.diff(characters.base)) > _RAISED * size
+        # PDFium begins a line at an exponent
+        spaced[1:] &= ~(raised & (np.abs(gap) < _TOUCHING * size))
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2

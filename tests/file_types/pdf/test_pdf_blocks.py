@@ -228,6 +228,20 @@ def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
     assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
 
 
+def test_words_that_stand_on_their_sides_are_apart_where_there_is_white_between_them() -> None:
+    """Each word, and each blank, is drawn by itself."""
+    words, y = [], 50.0
+    for word, width in (("mills", 21.66), ("and", 16.68), ("hills", 18.9), ("till", 10.0)):
+        words.append(f"BT /R 10 Tf 0 1 -1 0 100 {y} Tm ({word}) Tj ET")
+        y += width + 2.5
+    assert parts([*lines(FULL, x=200), *words])[0].endswith("<p>mills and hills till</p>")
+
+
+def test_a_raised_digit_is_of_its_word() -> None:
+    page = [Drawn(50, 100, "It covers 4 km"), Drawn(112.3, 96.5, "2", 7), Drawn(116.2, 100, ". It is fed by snow.")]
+    assert parts(page) == ("<p>It covers 4 km2. It is fed by snow.</p>",)
+
+
 def test_tags_decide_what_is_what() -> None:
     """Cells, items and headings of a tagged file need no rules, bullets or sizes."""
     page = [("H2", "Mills"), ("P", "Three mills stand here."), ("LI", "The upper one"), ("LI", "The lower one")]
