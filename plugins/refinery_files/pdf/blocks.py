@@ -17,7 +17,7 @@ _FAR = 2.2
 _INDENT = 0.6
 _ALIGNED = 0.35
 # share of its column's width that a line has at least whose sentence goes on in the next, though it has room left
-_LONG = 0.6
+_LONG = 0.75
 
 _BULLET = re.compile(rf"(?:[{BULLETS}]|[-\u2013\u2014*](?= ))\s*")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\(\d{1,3}\)) +(?=\S)")

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -79,7 +80,11 @@ class Characters:
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
 
 
-def read_characters(page: object, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
+Hidden = Callable[[list[int], np.ndarray, np.ndarray], np.ndarray]
+"""Says which characters nobody sees, by their text objects, the index in them of each, and their boxes."""
+
+
+def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
     Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
@@ -121,7 +126,10 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None) -> tup
         marks = np.array(pdfium.marks_of(objects), np.int32)
         elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
     drawn = _Drawn(codes, spaced, boxes, places, turns, styles[of], elements[of])
-    counts = np.bincount(turns, minlength=4)
+    unseen = hidden(objects, of, boxes)
+    if unseen.any():
+        drawn = _Drawn(*(values[~unseen] for values in drawn))
+    counts = np.bincount(drawn.turns, minlength=4)
     return tuple(_turned(drawn, turn) for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn])
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pypdfium2 as pdfium2
@@ -11,6 +12,7 @@ from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 from refinery_files.pdf import pdfium
 from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
 from refinery_files.pdf.grids import Grid, grids_of, with_grids
+from refinery_files.pdf.hidden import Sight
 from refinery_files.pdf.joining import Joiner, goes_on
 from refinery_files.pdf.lines import Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
@@ -55,7 +57,8 @@ def read(body: bytes) -> FileText:
     document, is_cut = opened(body)
     try:
         is_tagged = bool(raw.FPDFCatalog_IsTagged(document.raw))
-        pages = [_page(document, number, is_tagged) for number in range(len(document))]
+        sight = Sight()
+        pages = [_page(document, number, is_tagged, sight) for number in range(len(document))]
         while is_cut and pages and not pages[-1].lines and (pages[-1].is_lost or not pages[-1].is_unread):
             pages.pop()
         if _is_damaged(pages, is_cut):
@@ -85,7 +88,7 @@ def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
     return any(page.is_lost for page in pages) and not any(page.is_unread and not page.is_lost for page in pages)
 
 
-def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
+def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Sight) -> Page:
     """Return a page; one that cannot be opened has no text."""
     try:
         page = document[number]
@@ -98,7 +101,8 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
         # tags say what is a table, and few characters that there may be an image instead
         drawn = _drawn(page) if structure is None or count < _FEW else _NOTHING
         rules = read_rules(*drawn)
-        found = read_characters(text_page.raw, count, structure.by_mark if structure else None) if count > 0 else ()
+        by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
+        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else ()
         lines = [line for characters in found for line in lines_of(characters, rules.down)]
         is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
         unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))

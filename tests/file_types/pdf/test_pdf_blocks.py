@@ -49,9 +49,9 @@ def test_a_paragraph_ends_where_the_next_word_would_have_had_room() -> None:
 
 def test_text_that_is_wrapped_at_a_count_of_letters_is_one_paragraph() -> None:
     texts = [
-        "In MMMM WWWW MMMM WWWW MMMM the mills of the town on the hill",
-        "are still, ill, till all is filled in with little lilies, till it",
-        "fills the little hill. In WWW MMMM WWWWW MMMM MMM the mills turn.",
+        "In MMM WWWW MMMM the mills of the town on the hill at the",
+        "river are closed again, for most of them have been sold",
+        "and still. In MMM WWWW MMMM the mills of the town turn again.",
     ]
     assert parts(lines(texts)) == (f"<p>{' '.join(texts)}</p>",)
     short = ["rye", "oats", "wheat"]
