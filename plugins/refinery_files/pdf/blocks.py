@@ -16,10 +16,13 @@ _FAR = 2.2
 # in sizes
 _INDENT = 0.6
 _ALIGNED = 0.35
+# share of its column's width that a line has at least whose sentence goes on in the next, though it has room left
+_LONG = 0.75
 
 _BULLET = re.compile(rf"(?:[{BULLETS}]|[-\u2013\u2014*](?= ))\s*")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\(\d{1,3}\)) +(?=\S)")
 _WORD = re.compile(r"\S+")
+SENTENCE_ENDS = re.compile("[.!?:;\u3002\uff01\uff1f\u061f\u0964\u2026][\"'\u201d\u2019\u00bb)\\]]*$")
 _UNSPACED = re.compile("[\u2e80-\uabff\uf900-\ufaff\uff00-\uffef]")
 
 
@@ -129,9 +132,11 @@ def _blocks_in(column: Column, body: float, has_code: bool) -> list[Block]:
     for at, line in enumerate(column.lines):
         kind = _kind(line, body, has_code)
         marker = None if kind == "pre" else marker_of(line.text)
+        block = blocks[-1] if blocks else None
+        if marker == "number" and block is not None and _is_within(block, line, column):
+            marker = None
         if marker and kind != "h":
             kind = "li"
-        block = blocks[-1] if blocks else None
         if block is not None and _continues(block, line, kind, column, at):
             block.lines.append(line)
             continue
@@ -153,7 +158,7 @@ def tagged_blocks(lines: Sequence[Line], elements: Sequence[Element], body: floa
             blocks += _paragraphs(group, body, has_code)
         else:
             column = min(line.left for line in group), max(line.right for line in group)
-            marked = element.kind == "li" and _NUMBER.match(" ".join(line.text for line in group[:2])) is not None
+            marked = element.kind == "li" and marker_of(label_of(group)) == "number"
             blocks.append(Block(element.kind, group, is_numbered=marked, column=column, level=element.level))
     return blocks
 
@@ -202,6 +207,11 @@ def marker_of(text: str) -> str | None:
     return "number" if _NUMBER.match(text) else None
 
 
+def label_of(lines: Sequence[Line]) -> str:
+    """Return what the label of an item is read from: its first line, and the next, as labels may stand alone."""
+    return " ".join(line.text for line in lines[:2])
+
+
 def unmarked(text: str) -> str:
     """Return the text of an item without its bullet."""
     found = _BULLET.match(text)
@@ -214,6 +224,14 @@ def _kind(line: Line, body: float, has_code: bool) -> str:
     if (line.size > 1.08 * body or (line.is_bold and line.size > 0.92 * body)) and any(map(str.isalpha, line.text)):
         return "h"
     return "p"
+
+
+def _is_within(block: Block, line: Line, column: Column) -> bool:
+    """Return whether a line that begins like a label goes on with a sentence: initials, ordinal numbers, days."""
+    last = block.lines[-1]
+    is_aligned = abs(line.left - last.left) < _ALIGNED * line.size
+    is_text = block.kind == "p" or (block.kind == "li" and line.left > block.lines[0].left + _ALIGNED * line.size)
+    return is_text and is_aligned and not SENTENCE_ENDS.search(last.text) and _is_full(column, last, line)
 
 
 def _continues(block: Block, line: Line, kind: str, column: Column, at: int) -> bool:
@@ -241,7 +259,14 @@ def _is_same_paragraph(block: Block, last: Line, line: Line, column: Column, at:
     indent = line.left - last.left
     if block.kind == "p" and _begins(block, line, indent, column, at):
         return False
-    return _is_full(column, last, line)
+    return _is_full(column, last, line) or _is_mid_sentence(column, last, line)
+
+
+def _is_mid_sentence(column: Column, last: Line, line: Line) -> bool:
+    """Return whether a line goes on with the sentence of a long one, as where text is wrapped at a count of letters."""
+    is_aligned = abs(line.left - last.left) < _ALIGNED * line.size
+    is_long = last.right - column.left > _LONG * (column.right - column.left)
+    return is_aligned and is_long and line.text[:1].islower() and not SENTENCE_ENDS.search(last.text)
 
 
 def _begins(block: Block, line: Line, indent: float, column: Column, at: int) -> bool:

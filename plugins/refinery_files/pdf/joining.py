@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from functools import cached_property
 
-from refinery_files.pdf.blocks import Block, unmarked
+from refinery_files.pdf.blocks import SENTENCE_ENDS, Block, label_of, marker_of, unmarked
 from refinery_files.pdf.lines import Line
 
 _UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff60\u0e00-\u0e7f"
@@ -14,8 +14,16 @@ _HYPHENS = "-\u00ad\u2010"
 _BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]*)")
 _COMPOUND = re.compile(r"\w+(?:[-\u2010]\w+)+")
 _WORD = re.compile(r"\w+")
+# numbers in words have their hyphen, in English and French
+_NUMBER = re.compile(
+    r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-"
+    r"(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
+    r"|(?:vingt|trente|quarante|cinquante|soixante|quatre|dix)-"
+    r"(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|vingts?)"
+)
+# of so many lines one ends in a hyphen where words are broken; texts in four languages have one of 5 to 60
+_RARE = 60
 _LEADERS = re.compile(r"(?:\s*\.){5,}\s*")
-_SENTENCE_ENDS = re.compile("[.!?:;\u3002\uff01\uff1f\u061f\u0964\u2026][\"'\u201d\u2019\u00bb)\\]]*$")
 
 # ligatures, and letters of Arabic and Hebrew in the forms that they are shown in
 _FORMS = re.compile("[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufb4f\ufb50-\ufdfd\ufe70-\ufefc]+")
@@ -58,18 +66,37 @@ class Joiner:
     def _whole(self, found: re.Match[str]) -> str:
         before, after = found[1], found[2]
         is_soft = found[0][len(before)] == "\u00ad"
-        compound, word = f"{before}-{after}".lower(), (before + after).lower()
-        if not after[0].islower():
-            return before + after if is_soft else f"{before}-{after}"
-        return f"{before}-{after}" if self._compounds[compound] > self._words[word] else before + after
+        whole, compound = before + after, f"{before}-{after}"
+        if is_soft or not after[0].islower():
+            return whole if is_soft else compound
+        words, compounds = self._written(before, after)
+        if words != compounds:
+            return whole if words > compounds else compound
+        return compound if _NUMBER.fullmatch(compound.lower()) or self._has_compounds_alone else whole
+
+    def _written(self, before: str, after: str) -> tuple[int, int]:
+        """Return how often the document has two parts as a word within a line, and with a hyphen."""
+        return self._words[(before + after).lower()], self._compounds[f"{before}-{after}".lower()]
+
+    @cached_property
+    def _has_compounds_alone(self) -> bool:
+        """Return whether hyphens at ends of lines are those of compounds: the document does not break words.
+
+        No word that is broken is whole elsewhere, and one has its hyphen elsewhere or few lines end in one.
+        """
+        broken = [self._written(*parts) for parts in _BROKEN.findall(self._text) if parts[1][0].isalpha()]
+        if any(words > compounds for words, compounds in broken):
+            return False
+        return any(compounds for _, compounds in broken) or len(broken) * _RARE <= len(self._lines)
 
 
 def goes_on(before: Block, after: Block) -> bool:
     """Return whether a paragraph goes on in the next column or page."""
-    if before.kind not in ("p", "li") or after.kind != "p" or abs(before.size - after.size) > 0.08 * before.size:
+    is_rest = after.kind == "p" or _is_rest(before, after)
+    if before.kind not in ("p", "li") or not is_rest or abs(before.size - after.size) > 0.08 * before.size:
         return False
     text, begin = before.lines[-1].text, after.lines[0].text
-    if not text or not begin or _SENTENCE_ENDS.search(text):
+    if not text or not begin or SENTENCE_ENDS.search(text):
         return False
     first = begin.lstrip("\"'(\u201c\u2018\u00ab")[:1]
     if first.islower() or text[-1] in _HYPHENS:
@@ -77,6 +104,13 @@ def goes_on(before: Block, after: Block) -> bool:
     # words of scripts without small letters, and names and numbers: if the last line is full
     is_full = before.column[1] - before.lines[-1].right < 1.5 * before.size
     return is_full and not before.lines[-1].is_right_to_left and len(before.lines) > 1
+
+
+def _is_rest(before: Block, after: Block) -> bool:
+    """Return whether a declared item may be the rest of the one before it: of a list with labels, it has none."""
+    if before.kind != "li" or after.kind != "li":
+        return False
+    return marker_of(label_of(before.lines)) is not None and marker_of(label_of(after.lines)) is None
 
 
 def text_of(block: Block, joiner: Joiner) -> str:

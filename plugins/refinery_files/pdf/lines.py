@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,6 +36,10 @@ _BACK = 1.0
 _MOST_RULES = 500
 # a gap that is wider is a space, whatever the file says
 _SPACE = 0.5
+# the same for characters that stand on their sides, of which PDFium does not say where blanks are
+_TURNED_SPACE = 0.15
+# in sizes: characters that are that much higher or lower than their neighbors, and that near, are of their word
+_RAISED, _TOUCHING = 0.1, 0.12
 _BLANKS = np.zeros(0x3002, bool)
 _BLANKS[[0, 9, 10, 13, 32, 0xA0, *range(0x2000, 0x200C), 0x202F, 0x205F, 0x3000]] = True
 
@@ -75,7 +80,11 @@ class Characters:
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
 
 
-def read_characters(page: object, count: int, by_mark: np.ndarray | None) -> tuple[Characters, ...]:
+Hidden = Callable[[list[int], np.ndarray, np.ndarray], np.ndarray]
+"""Says which characters nobody sees, by their text objects, the index in them of each, and their boxes."""
+
+
+def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
     Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
@@ -117,7 +126,10 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None) -> tup
         marks = np.array(pdfium.marks_of(objects), np.int32)
         elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
     drawn = _Drawn(codes, spaced, boxes, places, turns, styles[of], elements[of])
-    counts = np.bincount(turns, minlength=4)
+    unseen = hidden(objects, of, boxes)
+    if unseen.any():
+        drawn = _Drawn(*(values[~unseen] for values in drawn))
+    counts = np.bincount(drawn.turns, minlength=4)
     return tuple(_turned(drawn, turn) for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn])
 
 
@@ -161,7 +173,10 @@ def _turned(drawn: _Drawn, turn: int) -> Characters:
         near, far, base = -top, -bottom, -x
     size, bold, mono = drawn.styles[at].T
     size, element = np.maximum(size, 0.5), drawn.elements[at]
-    return Characters(drawn.codes[at], drawn.spaced[at], near, far, base, size, bold > 0, mono > 0, element)
+    spaced = drawn.spaced[at]
+    if turn:
+        spaced[1:] |= near[1:] - far[:-1] > _TURNED_SPACE * size[1:]
+    return Characters(drawn.codes[at], spaced, near, far, base, size, bold > 0, mono > 0, element)
 
 
 def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
@@ -276,6 +291,10 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     if turned is None:
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
+        size = np.maximum(characters.size[1:], characters.size[:-1])
+        raised = np.abs(np.diff(characters.base)) > _RAISED * size
+        # PDFium begins a line at an exponent
+        spaced[1:] &= ~(raised & (np.abs(gap) < _TOUCHING * size))
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2

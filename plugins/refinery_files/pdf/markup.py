@@ -13,11 +13,9 @@ _WIDEST = 160
 def html_of(blocks: list[Block], joiner: Joiner) -> str:
     """Return blocks as HTML."""
     parts: list[str] = []
-    for kind, group in groupby(
-        blocks, lambda block: ("ol" if block.is_numbered else "ul") if block.kind == "li" else ""
-    ):
+    for is_list, group in groupby(blocks, lambda block: _tag(block) == "li"):
         written = [_written(block, joiner) for block in group]
-        parts += [f"<{kind}>", *written, f"</{kind}>"] if kind else written
+        parts += ["<ul>", *written, "</ul>"] if is_list else written
     return "\n".join(part for part in parts if part)
 
 
@@ -27,8 +25,15 @@ def _written(block: Block, joiner: Joiner) -> str:
     if block.kind == "pre":
         return f"<pre>{escape(_code(block), quote=False)}</pre>"
     text = escape(text_of(block, joiner), quote=False)
-    tag = f"h{block.level}" if block.kind == "h" else block.kind
+    tag = _tag(block)
     return f"<{tag}>{text}</{tag}>" if text else ""
+
+
+def _tag(block: Block) -> str:
+    """Return the tag of a block; a numbered item is a paragraph: the label that the page shows is its text."""
+    if block.kind == "h":
+        return f"h{block.level}"
+    return "p" if block.is_numbered else block.kind
 
 
 def _table(block: Block, joiner: Joiner) -> str:

@@ -29,6 +29,8 @@ _FONT_SIZE = _function(raw.FPDFText_GetFontSize, ctypes.c_double, _POINTER, _INT
 _MATRIX = _function(raw.FPDFText_GetMatrix, _INT, _POINTER, _INT, _POINTER)
 _GENERATED = _function(raw.FPDFText_IsGenerated, _INT, _POINTER, _INT)
 _MARKED = _function(raw.FPDFPageObj_GetMarkedContentID, _INT, _POINTER)
+_FILL = _function(raw.FPDFPageObj_GetFillColor, _INT, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER)
+_MODE = _function(raw.FPDFTextObj_GetTextRenderMode, _INT, _POINTER)
 _OBJECT = _function(raw.FPDFPage_GetObject, _POINTER, _POINTER, _INT)
 _INNER_OBJECT = _function(raw.FPDFFormObj_GetObject, _POINTER, _POINTER, ctypes.c_ulong)
 _TYPE = _function(raw.FPDFPageObj_GetType, _INT, _POINTER)
@@ -101,6 +103,22 @@ def generated(page: int, at: list[int]) -> np.ndarray:
 def marks_of(objects: list[int]) -> list[int]:
     """Return the identifiers of marked content of text objects; -1 if there is none."""
     return list(map(_MARKED, objects))
+
+
+def fills_of(objects: list[int]) -> np.ndarray:
+    """Return the colors that objects are filled with, as 0xRRGGBB; 0 if there is none."""
+    found = np.zeros((len(objects), 4), np.uint32)
+    at = found.ctypes.data
+    ends = at + 16 * len(objects)
+    places = (range(at + 4 * part, ends + 4 * part, 16) for part in range(4))
+    deque(map(_FILL, objects, *places), 0)
+    colors: np.ndarray = found[:, :3] @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    return colors
+
+
+def modes_of(objects: list[int]) -> np.ndarray:
+    """Return how text objects are drawn (`FPDF_TEXTRENDERMODE_*`)."""
+    return np.fromiter(map(_MODE, objects), np.int32, len(objects))
 
 
 def objects_of(page: int, count: int) -> list[int]:

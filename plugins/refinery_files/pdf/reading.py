@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pypdfium2 as pdfium2
@@ -11,6 +12,7 @@ from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 from refinery_files.pdf import pdfium
 from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
 from refinery_files.pdf.grids import Grid, grids_of, with_grids
+from refinery_files.pdf.hidden import Sight
 from refinery_files.pdf.joining import Joiner, goes_on
 from refinery_files.pdf.lines import Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
@@ -42,6 +44,8 @@ class Page:
     """The structure that it declares."""
     is_lost: bool = False
     """Whether it cannot be opened."""
+    is_image: bool = False
+    """Whether it is an image of its text."""
 
 
 def read(body: bytes) -> FileText:
@@ -53,13 +57,11 @@ def read(body: bytes) -> FileText:
     document, is_cut = opened(body)
     try:
         is_tagged = bool(raw.FPDFCatalog_IsTagged(document.raw))
-        pages = [_page(document, number, is_tagged) for number in range(len(document))]
+        sight = Sight()
+        pages = [_page(document, number, is_tagged, sight) for number in range(len(document))]
         while is_cut and pages and not pages[-1].lines and (pages[-1].is_lost or not pages[-1].is_unread):
             pages.pop()
-        # pages without a word, of which some cannot be opened or the file's end is missing
-        if not any(page.lines or (page.is_unread and not page.is_lost) for page in pages) and (
-            is_cut or any(page.is_lost for page in pages)
-        ):
+        if _is_damaged(pages, is_cut):
             raise FileRefused(DAMAGED)
         return FileText(
             _parts(pages),
@@ -74,7 +76,19 @@ def read(body: bytes) -> FileText:
         document.close()
 
 
-def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
+def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
+    """Return whether there is no word because some pages cannot be opened, or the file's end is missing.
+
+    Characters of a cut file are garbled because their fonts are missing; images in it are whole or cannot be opened.
+    """
+    if any(page.lines for page in pages):
+        return False
+    if is_cut:
+        return not any(page.is_image for page in pages)
+    return any(page.is_lost for page in pages) and not any(page.is_unread and not page.is_lost for page in pages)
+
+
+def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Sight) -> Page:
     """Return a page; one that cannot be opened has no text."""
     try:
         page = document[number]
@@ -87,14 +101,14 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool) -> Page:
         # tags say what is a table, and few characters that there may be an image instead
         drawn = _drawn(page) if structure is None or count < _FEW else _NOTHING
         rules = read_rules(*drawn)
-        found = read_characters(text_page.raw, count, structure.by_mark if structure else None) if count > 0 else ()
+        by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
+        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else ()
         lines = [line for characters in found for line in lines_of(characters, rules.down)]
-        if count < _FEW:
-            unread = is_scanned(count, _image_share(page, *drawn))
-        else:
-            unread = is_garbled(" ".join(line.text for line in lines))
+        is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
+        unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))
         elements = structure.elements if structure else []
-        return Page([] if unread else lines, *_ends(page), unread, grids_of(rules), elements)
+        kept = [] if unread else lines
+        return Page(kept, *_ends(page), unread, grids_of(rules), elements, is_image=is_image)
     finally:
         text_page.close()
         page.close()

@@ -12,6 +12,8 @@ _ZONE = 0.16
 _NEAR = 4
 # in points: repeated rows are not farther apart
 _SHIFT = 2.5
+# words of a sentence at least
+_WORDS = 8
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"\b(?:\d{1,5}|[ivxl]{1,7})\b", re.IGNORECASE)
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
@@ -20,15 +22,20 @@ _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 class Row:
     """The lines of a page on one baseline: their text, in which digits are equal, and numbers that may count pages."""
 
-    __slots__ = ("base", "lines", "numbers", "text")
+    __slots__ = ("base", "lines", "numbers", "text", "written")
 
     def __init__(self, lines: list[Line]) -> None:
         """Take the lines of a row."""
         self.lines = sorted(lines, key=lambda line: line.left)
         self.base = lines[0].base
-        text = " ".join(line.text for line in self.lines)
-        self.text = _DIGITS.sub("0", text)
-        self.numbers = {_value(number) for number in _NUMBER.findall(text)}
+        self.written = " ".join(line.text for line in self.lines)
+        self.text = _DIGITS.sub("0", self.written)
+        self.numbers = {_value(number) for number in _NUMBER.findall(self.written)}
+
+    @property
+    def is_sentence(self) -> bool:
+        """Return whether it reads as a whole sentence, which running heads do only where it is always the same."""
+        return self.written.endswith(".") and len(self.written.split()) >= _WORDS
 
 
 def _value(number: str) -> int:
@@ -70,13 +77,17 @@ def _outer(lines: list[Line], top: float, bottom: float, is_head: bool) -> list[
 
 
 def _is_repeated(row: Row, page: int, outer: list[list[Row]]) -> bool:
-    """Return whether pages near to one have the same row at its height, or one whose number grows with the page."""
+    """Return whether pages near to one have the same row at its height, or one whose number grows with the page.
+
+    A whole sentence is repeated only with its numbers.
+    """
     same = counts = others = 0
+    is_sentence = row.is_sentence
     for other in range(max(0, page - _NEAR), min(len(outer), page + _NEAR + 1)):
         if other == page:
             continue
         others += 1
         at = [one for one in outer[other] if abs(one.base - row.base) < _SHIFT]
-        same += any(one.text == row.text for one in at)
-        counts += any(number + other - page in one.numbers for one in at for number in row.numbers)
+        same += any(one.written == row.written if is_sentence else one.text == row.text for one in at)
+        counts += not is_sentence and any(number + other - page in one.numbers for one in at for number in row.numbers)
     return max(same, counts) >= min(2, others)

@@ -47,6 +47,17 @@ def test_a_paragraph_ends_where_the_next_word_would_have_had_room() -> None:
     assert parts(lines(texts)) == (f"<p>{' '.join(texts[:2])}</p>\n<p>{texts[2]}</p>",)
 
 
+def test_text_that_is_wrapped_at_a_count_of_letters_is_one_paragraph() -> None:
+    texts = [
+        "In MMM WWWW MMMM the mills of the town on the hill at the",
+        "river are closed again, for most of them have been sold",
+        "and still. In MMM WWWW MMMM the mills of the town turn again.",
+    ]
+    assert parts(lines(texts)) == (f"<p>{' '.join(texts)}</p>",)
+    short = ["rye", "oats", "wheat"]
+    assert parts([*lines(texts), *lines(short, y=160)])[0].endswith("\n<p>rye</p>\n<p>oats</p>\n<p>wheat</p>")
+
+
 def test_bold_lines_are_headings_of_the_text_below() -> None:
     assert parts([Drawn(50, 86, "Mills", font="B"), *lines(FULL)]) == (f"<h1>Mills</h1>\n<p>{' '.join(FULL)}</p>",)
 
@@ -68,6 +79,35 @@ def test_hyphens_at_ends_of_lines_are_joined_unless_the_document_has_the_compoun
     )
 
 
+BROKEN = ["The keeper of the mill is a man who is known for his long-", "lost maps of the river and of the hills."]
+
+
+@pytest.mark.parametrize(
+    ("texts", "word"),
+    [
+        ([], "longlost"),
+        (["Of the long-lost maps there are two."], "long-lost"),
+        # whether words are broken: one that is whole elsewhere says so, one with its hyphen that they are not
+        (["Mills stand in wa-", "ter. The water is high."], "longlost"),
+        (["Mills stand in well-", "known towns that are well-known."], "long-lost"),
+        (["Nobody has seen the other maps of the town."] * 120, "long-lost"),
+    ],
+    ids=["nothing", "itself", "breaks words", "breaks none", "rare"],
+)
+def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) -> None:
+    pages = [lines(texts[at : at + 40], y=60) for at in range(0, len(texts), 40)]
+    assert f" his {word} maps " in parts(lines(BROKEN), *pages)[0]
+
+
+def test_numbers_in_words_keep_their_hyphens() -> None:
+    texts = [
+        "The lid is taken off the pot after a time of some twenty-",
+        "five minutes, and salt is strewn into the boiling wa-",
+        "ter. The water boils.",
+    ]
+    assert "twenty-five minutes, and salt is strewn into the boiling water." in parts(lines(texts))[0]
+
+
 def test_a_paragraph_belongs_to_the_page_where_it_begins() -> None:
     texts = [FIRST[0], "fed by snow", "until the end of May."]
     first, second = parts(lines(texts[:2]), [Drawn(50, 100, texts[2]), Drawn(50, 200, "Another one.")])
@@ -83,6 +123,15 @@ def test_heads_feet_and_numbers_of_pages_are_cut() -> None:
     assert parts(*pages) == tuple(f"<p>{text}</p>" for text in texts)
 
 
+def test_sentences_at_the_same_place_of_pages_are_no_heads() -> None:
+    """A sentence that varies in a number is text; one that is the same on each page is a head."""
+    texts = [f"Page {at} tells of the year {1000 + at} in which the town had {7 * at} boats." for at in range(4, 9)]
+    assert parts(*(lines([text], y=40) for text in texts)) == tuple(f"<p>{text}</p>" for text in texts)
+    notice = "No part of this book may be copied without leave of the town."
+    pages = [[Drawn(50, 40, notice), Drawn(50, 300, f"Mills {text}")] for text in "abcde"]
+    assert parts(*pages) == tuple(f"<p>Mills {text}</p>" for text in "abcde")
+
+
 def test_lists_are_items() -> None:
     page = [
         *lines(["\u2022 Bread and butter, which are bought at the mill on each", "\u2022 Milk"], x=60),
@@ -91,7 +140,21 @@ def test_lists_are_items() -> None:
     page[1:1] = [Drawn(70, 112, "Monday")]
     page[2] = page[2]._replace(y=124)
     bullets = "<ul>\n<li>Bread and butter, which are bought at the mill on each Monday</li>\n<li>Milk</li>\n</ul>\n"
-    assert parts(page) == (bullets + "<ol>\n<li>1. First</li>\n<li>2. Second</li>\n</ol>",)
+    assert parts(page) == (bullets + "<p>1. First</p>\n<p>2. Second</p>",)
+
+
+@pytest.mark.parametrize("label", ["1.", "a.", "(4)", "iv)", "J."])
+def test_a_label_that_the_page_shows_is_text(label: str) -> None:
+    """What has a number is never numbered again."""
+    assert parts([*lines(FULL), Drawn(50, 180, f"{label} Smith wrote to us")]) == (
+        f"<p>{' '.join(FULL)}</p>\n<p>{label} Smith wrote to us</p>",
+    )
+
+
+@pytest.mark.parametrize("words", ["J. Smith wrote of it", "3. April, when hay is", "b. Avoid the mud"])
+def test_a_sentence_goes_on_with_what_looks_like_a_label(words: str) -> None:
+    texts = [FIRST[0], "fed by snow until the end of May, when it was told to", f"{words} in the town."]
+    assert parts(lines(texts)) == (f"<p>{' '.join(texts)}</p>",)
 
 
 def test_code_keeps_its_lines() -> None:
@@ -136,24 +199,52 @@ def test_a_page_that_stands_on_its_side_is_read() -> None:
     assert parts(turned) == (f"<p>{' '.join(FULL)}</p>",)
 
 
+def tagged(*pages: list[tuple[str, str]]) -> bytes:
+    """Return a tagged PDF; each page has the roles and texts of its elements."""
+    drawn, numbers, tree = [], [], []
+    objects: dict[int, bytes] = {}
+    for number, page in enumerate(pages):
+        drawn.append(
+            [
+                f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
+                for at, (role, text) in enumerate(page)
+            ]
+        )
+        first = 1010 + len(tree)
+        for at, (role, _) in enumerate(page):
+            entry = f"<</Type/StructElem/S/{role}/P 1001 0 R/Pg {10 + 2 * number} 0 R/K {at}>>"
+            objects[first + at] = entry.encode()
+            tree.append(f"{first + at} 0 R")
+        numbers.append(f"{number}[{' '.join(tree[first - 1010 :])}]")
+    objects[1000] = f"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[{''.join(numbers)}]>>>>".encode()
+    objects[1001] = f"<</Type/StructElem/S/Document/P 1000 0 R/K[{' '.join(tree)}]>>".encode()
+    return pdf(*drawn, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
+
+
+def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
+    """Of a list with labels, what has none is the rest of an item; where no item has one, each is its own."""
+    body = tagged([("LI", "4. Ask."), ("LI", "5. Give the path of its")], [("LI", "file at once.")])
+    assert read(body).parts == ("<p>4. Ask.</p>\n<p>5. Give the path of its file at once.</p>", "")
+    assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
+
+
+def test_words_that_stand_on_their_sides_are_apart_where_there_is_white_between_them() -> None:
+    """Each word, and each blank, is drawn by itself."""
+    words, y = [], 50.0
+    for word, width in (("mills", 21.66), ("and", 16.68), ("hills", 18.9), ("till", 10.0)):
+        words.append(f"BT /R 10 Tf 0 1 -1 0 100 {y} Tm ({word}) Tj ET")
+        y += width + 2.5
+    assert parts([*lines(FULL, x=200), *words])[0].endswith("<p>mills and hills till</p>")
+
+
+def test_a_raised_digit_is_of_its_word() -> None:
+    page = [Drawn(50, 100, "It covers 4 km"), Drawn(112.3, 96.5, "2", 7), Drawn(116.2, 100, ". It is fed by snow.")]
+    assert parts(page) == ("<p>It covers 4 km2. It is fed by snow.</p>",)
+
+
 def test_tags_decide_what_is_what() -> None:
     """Cells, items and headings of a tagged file need no rules, bullets or sizes."""
-    roles = ["H2", "P", "LI", "LI"]
-    texts = ["Mills", "Three mills stand here.", "The upper one", "The lower one"]
-    page = [
-        f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
-        for at, (role, text) in enumerate(zip(roles, texts, strict=True))
-    ]
-    objects = {
-        1000: b"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[0[%s]]>>>>"
-        % b" ".join(b"%d 0 R" % (1010 + at) for at in range(4))
-    }
-    objects[1001] = b"<</Type/StructElem/S/Document/P 1000 0 R/K[1010 0 R 1011 0 R 1002 0 R]>>"
-    objects[1002] = b"<</Type/StructElem/S/L/P 1001 0 R/K[1012 0 R 1013 0 R]>>"
-    for at, role in enumerate(roles):
-        parent = 1002 if role == "LI" else 1001
-        objects[1010 + at] = f"<</Type/StructElem/S/{role}/P {parent} 0 R/Pg 10 0 R/K {at}>>".encode()
-    body = pdf(page, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
-    assert read(body).parts == (
+    page = [("H2", "Mills"), ("P", "Three mills stand here."), ("LI", "The upper one"), ("LI", "The lower one")]
+    assert read(tagged(page)).parts == (
         "<h2>Mills</h2>\n<p>Three mills stand here.</p>\n<ul>\n<li>The upper one</li>\n<li>The lower one</li>\n</ul>",
     )

@@ -51,11 +51,52 @@ def test_garbled_pages_are_unread(shift: int) -> None:
     assert read(body).unread == (1,)
 
 
+WHITE = "1 g BT /R 10 Tf 50 500 Td {} (White words) Tj ET 0 g"
+SHADES = b"<</PatternType 2/Shading<</ShadingType 2/ColorSpace/DeviceRGB/Coords[0 0 600 0]/Function<</FunctionType 2/Domain[0 1]/C0[1 0 0]/C1[0 0 1]/N 1>>>>>>"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "is_kept"),
+    [
+        (WHITE.format(""), False),
+        ("1 g 0 0 600 800 re f " + WHITE.format(""), False),
+        ("0 0 1 rg 40 490 200 30 re f " + WHITE.format(""), True),
+        (WHITE.format("3 Tr"), True),
+        (WHITE.format("1 Tr"), True),
+        (WHITE.format("").replace("1 g", "/Pattern cs /P scn"), True),
+        ("q 600 0 0 800 0 0 cm /I Do Q " + WHITE.format(""), True),
+    ],
+    ids=["page", "white area", "area", "layer", "stroke", "pattern", "image"],
+)
+@pytest.mark.parametrize("entries", ["", "/Rotate 90/CropBox[20 30 580 770]"])
+def test_white_text_on_a_white_page_is_left_out(drawn: str, is_kept: bool, entries: str) -> None:
+    body = pdf(
+        [drawn, *lines(TEXTS)],
+        objects={1000: IMAGE, 1001: SHADES},
+        resources="/XObject<</I 1000 0 R>>/Pattern<</P 1001 0 R>>",
+        page_entries=entries,
+    )
+    (part,) = read(body).parts
+    assert ("White words" in part) == is_kept
+    assert all(text in part for text in TEXTS)
+
+
 def test_a_file_that_is_cut_is_read_as_far_as_it_goes() -> None:
     body = pdf(*([Drawn(50, 100, f"Page {one} has a word.")] for one in ("one", "two", "three", "four")))
     found = read(body[: body.index(b"Page three")])
     assert found.is_cut
     assert found.parts == ("<p>Page one has a word.</p>", "<p>Page two has a word.</p>")
+
+
+def test_a_cut_file_of_which_nothing_is_read_is_damaged_and_none_of_images_scanned() -> None:
+    """Letters without their fonts are no images; an image that is left is one to be read."""
+    garbled = lines([" ".join(["bcdfgh", "cdfghj", "dfghjk", "fghjkl"] * 3)] * 6)
+    body = pdf(garbled)
+    assert read(body).unread == (1,)
+    with pytest.raises(FileRefused, match="damaged"):
+        read(body[: body.index(b"xref")])
+    scan = pdf(["q 600 0 0 800 0 0 cm /I Do Q"], objects={1000: IMAGE}, resources="/XObject<</I 1000 0 R>>")
+    assert read(scan[: scan.index(b"xref")])[2:] == ((1,), None, None, None, True)
 
 
 def test_a_cut_file_whose_catalog_is_lost_is_mended() -> None:
