@@ -15,6 +15,8 @@ import pytest
 from pipeline_tasks import libraries
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.file_types import brought_types
+from pipeline_tasks.file_types import libraries as libraries_of_files
 from pipeline_tasks.libraries import UNICODE, differences, installed
 from pipeline_tasks.manifest import fingerprint_of, load, shared_prefix
 from pipeline_tasks.profiles.removals import DERIVED
@@ -53,6 +55,8 @@ UNUSED = {
     ("embed", UNICODE): "takes the digest of a model from the module that reads fastText's",
     ("embed", "tokenizers"): "behind a state",
     ("filter_toxicity", "tokenizers"): "behind a state",
+    ("read_images", "resiliparse"): "writes the text that a reader gives, which this stage does not keep",
+    ("read_images", UNICODE): "writes the text that a reader gives, which this stage does not keep",
     ("score_quality", "tokenizers"): "behind a state",
 }
 """Libraries that are imported below a stage, and decide none of its rows."""
@@ -127,8 +131,9 @@ def test_a_card_names_every_library_below_its_rows_and_no_other(stage: str) -> N
     found = below(card)
     assert unused <= found
     expected = found - EXPLAINED.keys() - unused
-    required = {name for name in card.libraries if name not in found}
-    assert set(card.libraries) - required == expected
+    of_files = {*libraries_of_files()} - found if stage in ("extract", "read_images") else set()
+    required = {name for name in card.libraries if name not in found} - of_files
+    assert set(card.libraries) - required - of_files == expected
     assert all(any(name in needed(each) for each in expected) for name in required)
 
 
@@ -159,6 +164,10 @@ def test_only_libraries_that_the_params_use_are_identity() -> None:
     extract, tokenize = stage_card("extract"), stage_card("tokenize")
     alone = extract.params(method="resiliparse", fallback=(), repair=False)
     assert extract.libraries_of(alone) == ("charset-normalizer", "resiliparse", UNICODE)
+    files = extract.params(method="resiliparse", fallback=(), repair=False, types=("html", *brought_types()))
+    assert {*extract.libraries_of(files)} == {*extract.libraries_of(alone), *libraries_of_files()}
+    by_both = extract.params(method="trafilatura", types=("pdf",))
+    assert {"lxml", "pypdfium2"} < {*extract.libraries_of(by_both)}
     both = extract.params(fallback=("trafilatura", "justext"))
     assert {"trafilatura", "justext", "lxml", "lxml-html-clean", "ftfy"} < {*extract.libraries_of(both)}
     assert tokenize.libraries_of(tokenize.params(backend="reference")) == ("tokenizers", UNICODE)

@@ -4,9 +4,9 @@ The core reads `html` and `text`; other types are brought through the seam `refi
 names and their `FileType`. Imports the vocabulary and `text`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.nearest import nearest
@@ -74,14 +74,10 @@ def require_types(names: Iterable[str], where: str) -> None:
             raise RecipeError(message)
 
 
-def libraries() -> dict[str, Callable[[tuple[str, ...]], bool]]:
-    """Return the libraries that decide texts of files, each with whether one of some types is read by it."""
+def libraries() -> dict[str, frozenset[str]]:
+    """Return the libraries that decide texts of files, each with the types that are read by it."""
     users: dict[str, set[str]] = {}
     for card in brought_types().values():
         for library in card.libraries:
             users.setdefault(library, set()).add(card.name)
-    return {library: partial(_reads_any, frozenset(names)) for library, names in users.items()}
-
-
-def _reads_any(users: frozenset[str], types: tuple[str, ...]) -> bool:
-    return not users.isdisjoint(types)
+    return {library: frozenset(names) for library, names in users.items()}

@@ -32,6 +32,7 @@ refuses; the value itself is compared, as a person would do.
 COMPARED = Precision(0.005, 10_000)
 """Either side of a comparison: both are right with 99 %. Changes are of a few percent, so more rows are needed."""
 
+_WHOLE = 100  # hundredths, which ratios are counted by
 HALF_BIN = 0.005
 """Half the width of a bin of fractions: a mean of their middles is off by at most so much."""
 
@@ -172,7 +173,7 @@ def _middle(column: Mapping[str, Any]) -> float:
 def _margin(column: Mapping[str, Any], mean: float, tail: float) -> float:
     """Return how far the mean may be off: ratios between 0 and 1 are bounded, other numbers only vary."""
     rows, bins = column["count"], {int(key): rows for key, rows in sorted(column["bins"].items())}
-    if column["kind"] == "ratio" and min(bins) >= 0 and max(bins) <= 100:  # noqa: PLR2004 -- hundredths
+    if column["kind"] == "ratio" and min(bins) >= 0 and max(bins) <= _WHOLE:
         return limits.bounded_margin(rows, tail) + HALF_BIN
     squares = sum(rows * _farthest(low, mean, column["kind"]) ** 2 for low, rows in bins.items())
     return limits.mean_margin(squares / max(rows - 1, 1), rows, tail)

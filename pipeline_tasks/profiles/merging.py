@@ -1,6 +1,7 @@
 """Adds profiles up, and reads quantiles off them."""
 
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from pipeline_tasks.profiles.bins import octave_end
@@ -29,11 +30,10 @@ def quantile(column: Mapping[str, Any], share: float) -> float:
     """Return the value below which `share` of a profiled column lies (a bin's lower bound; hundredths for ratios)."""
     bins = sorted((int(key), count) for key, count in column["bins"].items())
     target = share * sum(count for _, count in bins)
-    seen, value = 0, 0
-    for value, count in bins:  # noqa: B007 -- the last bin is the result for a share of 1
-        seen += count
-        if seen >= target:
-            break
+    reached = (
+        low for (low, _), seen in zip(bins, accumulate(count for _, count in bins), strict=True) if seen >= target
+    )
+    value = next(reached, bins[-1][0] if bins else 0)
     return value / 100 if column["kind"] == "ratio" else float(value)
 
 

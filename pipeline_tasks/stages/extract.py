@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -528,8 +528,23 @@ def _by_justext(params: Params) -> bool:
     return "justext" in (params.method, *params.fallback)
 
 
-def _reads_by(is_used: Callable[[tuple[str, ...]], bool], params: Params) -> bool:
-    return is_used(params.types)
+_LIBRARIES: Mapping[str, Callable[[Params], bool]] = {
+    "resiliparse": always,
+    "charset-normalizer": always,
+    "trafilatura": _by_trafilatura,
+    "justext": lambda params: _by_trafilatura(params) or _by_justext(params),
+    "lxml": lambda params: _by_trafilatura(params) or _by_justext(params),
+    "lxml-html-clean": _by_justext,
+    "ftfy": lambda params: params.repair,
+    UNICODE: always,
+}
+"""Libraries of pages, with whether params use them."""
+
+
+def _uses(library: str, params: Params) -> bool:
+    """Return whether a library decides texts of pages, or of files of types that are read."""
+    is_of_pages = library in _LIBRARIES and _LIBRARIES[library](params)
+    return is_of_pages or not libraries().get(library, frozenset()).isdisjoint(params.types)
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
@@ -560,17 +575,7 @@ STAGE = Stage(
     writes=EXTRACTED,
     version=21,
     splits=True,
-    libraries={
-        "resiliparse": always,
-        "charset-normalizer": always,
-        "trafilatura": _by_trafilatura,
-        "justext": lambda params: _by_trafilatura(params) or _by_justext(params),
-        "lxml": lambda params: _by_trafilatura(params) or _by_justext(params),
-        "lxml-html-clean": _by_justext,
-        "ftfy": lambda params: params.repair,
-        UNICODE: always,
-        **{library: partial(_reads_by, used) for library, used in libraries().items()},
-    },
+    libraries={library: partial(_uses, library) for library in (*_LIBRARIES, *libraries())},
     engine="spark",
     profiled=("chars", "extractor", "repaired", "coverage", SEAMS, *SITE_COVERAGES, "truncated", TYPE),
     resources=resources,

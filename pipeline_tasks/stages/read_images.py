@@ -1,7 +1,7 @@
 """Has pages of files read that are images, by a model; `extract` puts their texts where the pages are."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -150,6 +150,20 @@ def idle(params: Params, _: object) -> tuple[Idle, ...]:
     )
 
 
+def _libraries() -> dict[str, Callable[[Params], bool]]:
+    """Return what decides which pages are read, and who reads them: libraries of types, and packages of models."""
+    readers = {part.distribution: part.name for part in all_parts(SEAM).values() if part.distribution}
+    drawn = (library for card in brought_types().values() if card.image for library in card.libraries)
+    return {
+        **{owner: partial(_is_read_by, name) for owner, name in readers.items()},
+        **dict.fromkeys(drawn, lambda params: bool(params.model)),
+    }
+
+
+def _is_read_by(name: str, params: Params) -> bool:
+    return params.model == name
+
+
 STAGE = Stage(
     name="read_images",
     run=run,
@@ -157,11 +171,7 @@ STAGE = Stage(
     resources=resources,
     idle=idle,
     has_state=lambda params: bool(params.model),
-    libraries={
-        part.distribution: partial(lambda name, params: params.model == name, part.name)
-        for part in all_parts(SEAM).values()
-        if part.distribution
-    },
+    libraries=_libraries(),
     reads=PAGE,
     writes=pa.schema(
         [*PAGE, pa.field(IMAGE_TEXTS, IMAGE_TEXT), pa.field(ASKED, pa.int32()), pa.field(READ, pa.float64())]

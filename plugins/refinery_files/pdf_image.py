@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from refinery_files.pdf.opening import opened
 
+_OF_GRAY = 2  # dimensions of pixels that have one number each
+
 TALLEST = 3
 """A page is drawn up to so many times as tall as wide; one that is taller is drawn narrower."""
 
@@ -25,7 +27,8 @@ def draw(body: bytes, number: int, width: int) -> bytes:
     wide, tall = page.get_size()
     scale = min(width / max(wide, 1), TALLEST * width / max(tall, 1))
     pixels = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False).to_numpy()
-    return png(np.ascontiguousarray(pixels[:, :, :3] if pixels.ndim > 2 else pixels[:, :, None].repeat(3, 2)))  # noqa: PLR2004
+    is_gray = pixels.ndim == _OF_GRAY
+    return png(np.ascontiguousarray(pixels[:, :, None].repeat(3, 2) if is_gray else pixels[:, :, :3]))
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:

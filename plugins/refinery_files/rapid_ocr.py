@@ -1,9 +1,12 @@
 """Reads images by RapidOCR: networks of PaddleOCR in ONNX, which its package carries, for Chinese and Latin letters."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from pipeline_tasks.errors import RecipeError
 
@@ -26,10 +29,17 @@ class Line(NamedTuple):
         return self.bottom - self.top
 
 
+class Found(Protocol):
+    """What RapidOCR finds on an image: lines of text, and the four corners of each (x, y); None if there are none."""
+
+    txts: Sequence[str] | None
+    boxes: npt.NDArray[np.float32] | None
+
+
 class RapidReader:
     """Reads images one by one, so that a text follows from its image alone."""
 
-    def __init__(self, engine: Any) -> None:  # noqa: ANN401 -- shipped without types
+    def __init__(self, engine: Callable[[bytes], Found]) -> None:
         self._engine = engine
 
     def read(self, images: Sequence[bytes]) -> list[str]:
@@ -37,8 +47,8 @@ class RapidReader:
         return ["\n\n".join(paragraphs(_lines(self._engine(image)))) for image in images]
 
 
-def _lines(found: Any) -> list[Line]:  # noqa: ANN401 -- shipped without types
-    if found.boxes is None:
+def _lines(found: Found) -> list[Line]:
+    if found.boxes is None or found.txts is None:
         return []
     sides = [(*box.min(0).tolist(), *box.max(0).tolist()) for box in found.boxes]
     return [Line(text, *its) for text, its in zip(found.txts, sides, strict=True)]

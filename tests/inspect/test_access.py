@@ -54,9 +54,10 @@ def commands(root: str, to: Path) -> dict[str, tuple[object, ...]]:
 
 ELSEWHERE = {
     "export",
+    "look cut",
     *(f"look {name}" for name in ("contamination", "intruder", "map", "redactions", "similar", "trace")),
 }
-"""They need columns, evaluation sets, vectors, redactions, tokens or a training dataset: what they share with the others is `looked`."""
+"""They need files that were cut, columns, evaluation sets, vectors, redactions, tokens or a training dataset: what they share with the others is `looked`."""
 
 
 def test_each_command_that_shows_texts_logs_its_look(

@@ -110,7 +110,13 @@ def test_all_that_marks_history_is_looked_at(stage: str, version: Any) -> None:
     """A param is deciding, or makes no difference to the mark."""
     card, changed = (
         stage_card(stage),
-        {"policy": ["longest"], "quality": "q", "threshold": 0.77, "similarity": "containment"},
+        {
+            "policy": ["longest"],
+            "prefer": {"type": ["html"]},
+            "quality": "q",
+            "threshold": 0.77,
+            "similarity": "containment",
+        },
     )
     moved = set()
     for name in card.params.__dataclass_fields__:

@@ -35,6 +35,7 @@ from tests.sources.pulling import NOW, on_loopback, pull_source
 SECRET = "a-secret-of-the-deployment"
 
 QUERIES: Mapping[str, Mapping[str, Any]] = {
+    "addresses": {"list": "/own/cut.tsv"},
     "api": {
         "url": "https://own.example/v1",
         "id": "id",

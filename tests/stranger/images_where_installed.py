@@ -106,7 +106,7 @@ def test_without_a_model_nothing_is_read_and_that_is_said(tmp_path: Path, pages:
 
 def test_the_package_of_a_model_is_identity() -> None:
     card = stage_card("read_images")
-    assert card.libraries_of(read_images.Params("capitals")) == ("refinery-stranger",)
+    assert card.libraries_of(read_images.Params("capitals")) == ("pypdfium2", "refinery-stranger")
     assert card.libraries_of(read_images.Params()) == ()
 
 
