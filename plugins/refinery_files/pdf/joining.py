@@ -45,6 +45,14 @@ class Joiner:
         return Counter(_COMPOUND.findall(self._text))
 
     @cached_property
+    def _broken(self) -> list[tuple[str, str]]:
+        return _BROKEN.findall(self._text)
+
+    @cached_property
+    def _parts(self) -> Counter[str]:
+        return Counter(part for parts in self._broken for part in parts)
+
+    @cached_property
     def _text(self) -> str:
         return "\n".join(line.text for line in self._lines).lower()
 
@@ -72,7 +80,12 @@ class Joiner:
         words, compounds = self._written(before, after)
         if words != compounds:
             return whole if words > compounds else compound
-        return compound if _NUMBER.fullmatch(compound.lower()) or self._has_compounds_alone else whole
+        is_compound = self._has_compounds_alone and self._is_word(before) and self._is_word(after)
+        return compound if is_compound or _NUMBER.fullmatch(compound.lower()) else whole
+
+    def _is_word(self, part: str) -> bool:
+        """Return whether a part of a broken word is a word of the document by itself."""
+        return self._words[part.lower()] > self._parts[part.lower()]
 
     def _written(self, before: str, after: str) -> tuple[int, int]:
         """Return how often the document has two parts as a word within a line, and with a hyphen."""
@@ -84,7 +97,7 @@ class Joiner:
 
         No word that is broken is whole elsewhere, and one has its hyphen elsewhere or few lines end in one.
         """
-        broken = [self._written(*parts) for parts in _BROKEN.findall(self._text) if parts[1][0].isalpha()]
+        broken = [self._written(*parts) for parts in self._broken]
         if any(words > compounds for words, compounds in broken):
             return False
         return any(compounds for _, compounds in broken) or len(broken) * _RARE <= len(self._lines)

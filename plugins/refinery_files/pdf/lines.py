@@ -38,8 +38,8 @@ _MOST_RULES = 500
 _SPACE = 0.5
 # the same for characters that stand on their sides, of which PDFium does not say where blanks are
 _TURNED_SPACE = 0.15
-# in sizes: characters that are that much higher or lower than their neighbors, and that near, are of their word
-_RAISED, _TOUCHING = 0.1, 0.12
+# in sizes: characters that are that much higher than their neighbor, that near, and that much smaller are of its word
+_RAISED, _TOUCHING, _SMALLER = 0.1, 0.12, 0.9
 _BLANKS = np.zeros(0x3002, bool)
 _BLANKS[[0, 9, 10, 13, 32, 0xA0, *range(0x2000, 0x200C), 0x202F, 0x205F, 0x3000]] = True
 
@@ -284,6 +284,20 @@ def _starts(characters: Characters, rules: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.concatenate(([True], new)))
 
 
+def _exponents(characters: Characters, gap: np.ndarray) -> np.ndarray:
+    """Return which characters are raised and touch their word, or are a sign behind one: PDFium begins a line there.
+
+    What is raised at the beginning of a line, as the mark of a footnote is, stays apart from the word behind it.
+    """
+    base, size = characters.base, characters.size
+    touching = np.abs(gap) < _TOUCHING * np.maximum(size[1:], size[:-1])
+    raised = touching & (base[:-1] - base[1:] > _RAISED * size[:-1]) & (size[1:] < _SMALLER * size[:-1])
+    behind = touching & (base[1:] - base[:-1] > _RAISED * size[1:]) & (size[:-1] < _SMALLER * size[1:])
+    signs = [at for at in (np.flatnonzero(behind) + 1).tolist() if not chr(int(characters.codes[at])).isalnum()]
+    found: np.ndarray = np.concatenate((np.flatnonzero(raised) + 1, np.array(signs, np.int64)))
+    return found
+
+
 def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None) -> list[Line]:
     count = len(characters.codes)
     ends = np.append(starts[1:], count)
@@ -291,10 +305,7 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     if turned is None:
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
-        size = np.maximum(characters.size[1:], characters.size[:-1])
-        raised = np.abs(np.diff(characters.base)) > _RAISED * size
-        # PDFium begins a line at an exponent
-        spaced[1:] &= ~(raised & (np.abs(gap) < _TOUCHING * size))
+        spaced[_exponents(characters, gap)] = False
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2

@@ -89,10 +89,11 @@ BROKEN = ["The keeper of the mill is a man who is known for his long-", "lost ma
         (["Of the long-lost maps there are two."], "long-lost"),
         # whether words are broken: one that is whole elsewhere says so, one with its hyphen that they are not
         (["Mills stand in wa-", "ter. The water is high."], "longlost"),
-        (["Mills stand in well-", "known towns that are well-known."], "long-lost"),
-        (["Nobody has seen the other maps of the town."] * 120, "long-lost"),
+        (["Mills stand in well-", "known towns that are well-known.", "It is long since it was lost."], "long-lost"),
+        (["For long the maps of the town were lost."] * 120, "long-lost"),
+        (["Nobody has seen the maps for long."] * 120, "longlost"),
     ],
-    ids=["nothing", "itself", "breaks words", "breaks none", "rare"],
+    ids=["nothing", "itself", "breaks words", "breaks none", "rare", "a part is no word"],
 )
 def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) -> None:
     pages = [lines(texts[at : at + 40], y=60) for at in range(0, len(texts), 40)]
@@ -240,6 +241,10 @@ def test_words_that_stand_on_their_sides_are_apart_where_there_is_white_between_
 def test_a_raised_digit_is_of_its_word() -> None:
     page = [Drawn(50, 100, "It covers 4 km"), Drawn(112.3, 96.5, "2", 7), Drawn(116.2, 100, ". It is fed by snow.")]
     assert parts(page) == ("<p>It covers 4 km2. It is fed by snow.</p>",)
+
+
+def test_the_mark_of_a_footnote_is_apart_from_its_text() -> None:
+    assert parts([Drawn(50, 96.5, "1", 7), Drawn(54, 100, "If it is dry.")]) == ("<p>1 If it is dry.</p>",)
 
 
 def test_tags_decide_what_is_what() -> None:
