@@ -13,7 +13,7 @@ from pipeline_tasks import api
 from pipeline_tasks.cards import stage_card, stage_names
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.schema import DOCUMENT, LOCATOR, RECORD, VERDICT
+from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RECORD, VERDICT
 from tests.chain import Chain, How, refined
 
 STORY = "The harbor lay still, and the boats of the village came back with what the night had given to them. "
@@ -107,7 +107,11 @@ def rows_of(table: pa.Table, columns: list[str]) -> list[dict[str, Any]]:
 def test_every_row_is_kept_or_rejected_or_a_missing_column_is_named(stage: str) -> None:
     """Whatever stages there are: they take texts with addresses, or say which column the rows lack."""
     rows = texts(language=["en"] * 4, language_score=[0.9] * 4)
-    lacking = [name for name in stage_card(stage).reads.names if name not in (*RECORD.names, "id", "chars", "title")]
+    lacking = [
+        name
+        for name in stage_card(stage).reads.names
+        if name not in (*RECORD.names, *PAGE.names, "id", "chars", "title")
+    ]
     if lacking := [name for name in lacking if name not in rows.schema.names]:
         with pytest.raises(api.RecipeError, match=repr(lacking[0])):
             api.apply(stage, rows)
