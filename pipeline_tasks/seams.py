@@ -113,12 +113,20 @@ def entries(seam: str, own: Mapping[str, T], *kinds: type[T]) -> dict[str, T]:
     What a package of somebody else brings under a name that is taken, or cannot give, is left out with a warning that
     names the package: nobody may have asked for it.
     """
-    found = dict(own)
+    return {**own, **{name: entry for name, (entry, _) in brought_entries(seam, own, *kinds).items()}}
+
+
+def brought_entries(seam: str, own: Collection[str], *kinds: type[T]) -> dict[str, tuple[T, Part]]:
+    """Return what each part brings of a seam whose parts are dicts, and the part, by names other than our `own`.
+
+    It leaves out what `entries` does.
+    """
+    found: dict[str, tuple[T, Part]] = {}
     for part in all_parts(seam).values():
         try:
             for name, entry in part.load(dict).items():
-                _require_free(seam, part, name, entry, found, kinds)
-                found[name] = entry
+                _require_free(seam, part, name, entry, {*own, *found}, kinds)
+                found[name] = entry, part
         except RecipeError as error:
             if not part.distribution:
                 raise
@@ -127,10 +135,10 @@ def entries(seam: str, own: Mapping[str, T], *kinds: type[T]) -> dict[str, T]:
 
 
 def _require_free(
-    seam: str, part: Part, name: object, entry: object, found: Mapping[str, object], kinds: tuple[type, ...]
+    seam: str, part: Part, name: object, entry: object, taken: Collection[object], kinds: tuple[type, ...]
 ) -> None:
     """Raise RecipeError for an entry of a name that is taken, or of another kind."""
-    if name in found:
+    if name in taken:
         message = f"{seam}: {part}, and brings {name!r}, which there is already; rename it or uninstall it"
         raise RecipeError(message)
     if not isinstance(name, str) or not isinstance(entry, kinds):

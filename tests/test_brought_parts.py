@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from refinery_sources.recipe import each_source
 
-from pipeline_tasks import seams
+from pipeline_tasks import file_types, seams
 from pipeline_tasks.ask.known import QUESTIONS, questions
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.constraints import is_bucket
@@ -199,6 +199,24 @@ def test_a_name_that_is_taken_is_left_out_and_named(install: Install, caplog: py
     }
     assert "'table' is brought_one:TABLE of the package one 1.2" in caplog.text
     assert "'takedown', which there is already" in caplog.text
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "TYPES = {'pdf': 1}", "TYPES = {'html': 1}", "TYPES = 1"])
+def test_a_broken_type_of_files_is_left_out_and_named(
+    code: str, install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stages name all types as they are imported: one that raised would stop everything."""
+    before = [*file_types.brought_types()]
+    install("broken", code=code, seam=file_types.SEAM, mine="brought_broken:TYPES")
+    assert [*file_types.brought_types.__wrapped__()] == before
+    assert "package broken 1.2" in caplog.text
+
+
+def test_a_type_of_files_has_its_package_among_its_libraries(install: Install) -> None:
+    card = "from pipeline_tasks.file_types import FileType; TYPES = {'log': FileType('other', 'Log', 'm:f')}"
+    install("one", code=card, seam=file_types.SEAM, mine="brought_one:TYPES")
+    kind = file_types.brought_types.__wrapped__()["log"]
+    assert (kind.name, kind.libraries) == ("log", ("one",))
 
 
 def test_a_broken_package_stops_no_other_question(

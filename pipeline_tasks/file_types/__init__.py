@@ -10,7 +10,7 @@ from functools import cache
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.nearest import nearest
-from pipeline_tasks.seams import all_parts
+from pipeline_tasks.seams import brought_entries
 
 SEAM = "refinery.types"
 
@@ -47,17 +47,12 @@ class FileType:
 def brought_types() -> Mapping[str, FileType]:
     """Return the types that extensions and other distributions bring, by name; ours come first.
 
-    The distribution of somebody else is one of the libraries. RecipeError names a part with a name that is taken.
+    The distribution of somebody else is one of the libraries of its types.
     """
-    found: dict[str, FileType] = {}
-    for part in all_parts(SEAM).values():
-        for name, card in part.load(dict).items():
-            if name in (*OWN, *found) or not isinstance(card, FileType) or card.name != name:
-                message = f"{SEAM}: {part}, and brings {name!r}, which is taken or no FileType of that name; repair it"
-                raise RecipeError(message)
-            owner = (part.distribution,) if part.distribution else ()
-            found[name] = replace(card, libraries=(*card.libraries, *owner))
-    return found
+    return {
+        name: replace(card, name=name, libraries=(*card.libraries, *filter(None, [part.distribution])))
+        for name, (card, part) in brought_entries(SEAM, OWN, FileType).items()
+    }
 
 
 def type_names() -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.file_types import HTML, TEXT, FileType, brought_types
 from pipeline_tasks.text.page import media_types
+from pipeline_tasks.text.page.file_text import function_at
 
 _PLAIN = (media_types.PLAIN, "text/markdown", "text/x-markdown", "text/x-rst")
 """Labels of plain text, which nothing in its bytes tells from others."""
@@ -49,24 +50,23 @@ def _begin(card: FileType, payloads: pa.Array) -> pa.Array:
 
 @cache
 def _function(place: str) -> Callable[[bytes], bool]:
-    module, _, name = place.partition(":")
-    found: Callable[[bytes], bool] = getattr(import_module(module), name)
-    return found
+    return cast("Callable[[bytes], bool]", function_at(place))
 
 
 def _named(content_types: pa.Array, payloads: pa.Array) -> pa.Array:
-    """Return the type of each payload that has no signature, by its label where that tells one."""
+    """Return the type of each payload that has no signature, by its label, or by its bytes where that tells nothing."""
     kinds = pc.fill_null(content_types, "").dictionary_encode()
     declared = pa.array([media_types.declared_type(kind) for kind in kinds.dictionary.to_pylist()], pa.string())
-    by_label = pa.array([_by_label(kind) for kind in declared.to_pylist()], pa.string()).take(kinds.indices)
-    is_root = pc.and_(pc.is_null(by_label), pc.match_substring_regex(payloads, _ROOT))
-    by_label = pc.if_else(pc.fill_null(is_root, fill_value=False), HTML, by_label)
     media = declared.take(kinds.indices)
     is_unsure = pc.and_(pc.is_in(media, pa.array(_UNSURE)), pc.is_valid(payloads))
     if pc.any(is_unsure).as_py():
-        shown = [_shown(body.as_buffer()) for body in payloads.filter(is_unsure)]
-        by_label = pc.replace_with_mask(by_label, is_unsure, pa.array(shown, pa.string()))
-    return by_label
+        unsure = zip(media.filter(is_unsure).to_pylist(), payloads.filter(is_unsure), strict=True)
+        shown = [media_types.media_type(label, memoryview(body.as_buffer())) for label, body in unsure]
+        media = pc.replace_with_mask(media, is_unsure, pa.array(shown, pa.string()))
+    labels = media.dictionary_encode()
+    named = pa.array([_by_label(label) for label in labels.dictionary.to_pylist()], pa.string()).take(labels.indices)
+    is_root = pc.and_(pc.is_null(named), pc.match_substring_regex(payloads, _ROOT))
+    return pc.if_else(pc.fill_null(is_root, fill_value=False), HTML, named)
 
 
 def _by_label(media: str) -> str | None:
@@ -76,8 +76,3 @@ def _by_label(media: str) -> str | None:
     if media in _PLAIN:
         return TEXT
     return next((card.name for card in brought_types().values() if media in card.media_types), None)
-
-
-def _shown(body: pa.Buffer) -> str | None:
-    """Return what bytes show without a label."""
-    return {media_types.HTML: HTML, media_types.PLAIN: TEXT}.get(media_types.sniffed_type(memoryview(body)))

@@ -54,6 +54,8 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("text/html", FEED, "feed"),
     ("application/xml", FEED, "feed"),
     ("application/xml", b'<?xml version="1.0"?><sitemap/>', None),
+    ("application/xml", b"<urlset><url><loc>https://example.org/</loc></url></urlset>", None),
+    ("text/xml", b"words", None),
     ("message/rfc822", MAIL, "mail"),
     (None, MAIL, "mail"),
     ("text/plain", b"Note: this is no mail.\nIt has one colon.", "text"),

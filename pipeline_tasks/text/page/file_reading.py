@@ -1,33 +1,20 @@
 """Reads a file by the reader of its type, and writes the HTML that this gives as pages are written."""
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
+from pipeline_tasks.text.page.file_text import REFUSED, Drawer, FileRefused, Reader, function_at
 from pipeline_tasks.text.page.sandbox_messages import Output, Result
 
-if TYPE_CHECKING:
-    from pipeline_tasks.text.page.file_text import Drawer, Reader
+BETWEEN = b"\n\n"
+"""What is between the texts of pages, as between paragraphs."""
 
 
-_BETWEEN = b"\n\n"  # as between paragraphs
-
-
-def is_place(method: str) -> bool:
-    """Return whether a method is the place of a reader (`module:NAME`), and no method of `main_text`."""
-    return ":" in method
-
-
-def reader_at(place: str) -> "Reader":
+def reader_at(place: str) -> Reader:
     """Return the reader at a place."""
-    return cast("Reader", _function_at(place))
-
-
-def _function_at(place: str) -> object:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return cast("Reader", function_at(place))
 
 
 def drawing(place: str, number: int, width: int) -> str:
@@ -37,12 +24,10 @@ def drawing(place: str, number: int, width: int) -> str:
 
 def read_file(body: bytes | memoryview, method: str, output: Output) -> Result:
     """Return the text of a file by the reader at a place, which is its method, or what a `drawing` gives."""
-    from pipeline_tasks.text.page.file_text import REFUSED, FileRefused
-
     place, is_drawn, page = method.partition("#")
     try:
         if is_drawn:
-            return Result("done", _drawn(bytes(body), cast("Drawer", _function_at(place)), page), method=method)
+            return Result("done", _drawn(bytes(body), cast("Drawer", function_at(place)), page), method=method)
         found = reader_at(place)(bytes(body))
         text, blocks = written(found.parts, output, is_paged=found.is_paged)
     except FileRefused as refused:
@@ -55,7 +40,7 @@ def read_file(body: bytes | memoryview, method: str, output: Output) -> Result:
     return Result("done", text, *facts, "", place, 0, None, blocks, *paged)
 
 
-def _drawn(body: bytes, draw: "Drawer", page: str) -> bytes:
+def _drawn(body: bytes, draw: Drawer, page: str) -> bytes:
     number, _, width = page.partition("x")
     return draw(body, int(number), int(width))
 
@@ -76,5 +61,5 @@ def written(parts: Sequence[str], output: Output, *, is_paged: bool) -> tuple[by
         its[:, PAGE] = number if is_paged else -1
         texts.append(text)
         rows.append(its)
-        size += len(text) + len(_BETWEEN)
-    return _BETWEEN.join(texts), b"".join(its.tobytes() for its in rows)
+        size += len(text) + len(BETWEEN)
+    return BETWEEN.join(texts), b"".join(its.tobytes() for its in rows)

@@ -1,6 +1,7 @@
 """What a reader of a type of file says of it: simple HTML of its blocks, which is written as pages are."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -42,3 +43,14 @@ Reader = Callable[[bytes], FileText]
 
 Drawer = Callable[[bytes, int, int], bytes]
 """Draws a page of a file, by its number from 1, so many pixels wide, as PNG; it runs where readers do."""
+
+
+def is_place(method: str) -> bool:
+    """Return whether a method is the place of a reader (`module:NAME`), and no method of `main_text`."""
+    return ":" in method
+
+
+def function_at(place: str) -> object:
+    """Return what is at a place (`module:NAME`)."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

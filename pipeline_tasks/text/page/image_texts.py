@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.text.page.block_evidence import CERTAIN, END, KEPT, PAGE, SCORE, START, WORDS, unpacked
+from pipeline_tasks.text.page.file_reading import BETWEEN
 from pipeline_tasks.text.page.sandbox_messages import Result
 
 _Rows = npt.NDArray[np.int32]
-_BETWEEN = b"\n\n"
 
 
 def with_images(result: Result, texts: Mapping[int, str]) -> Result:
@@ -30,8 +30,8 @@ def _inserted(data: bytes, rows: _Rows, number: int, text: bytes) -> tuple[bytes
     nth = int(np.searchsorted(rows[:, PAGE], number, side="right"))
     later = rows[nth:, START]
     at = int(later[later >= 0][0]) if (later >= 0).any() else len(data)
-    before = _BETWEEN if at == len(data) and data else b""
-    piece = before + text + (b"" if at == len(data) else _BETWEEN)
+    before = BETWEEN if at == len(data) and data else b""
+    piece = before + text + (b"" if at == len(data) else BETWEEN)
     moved = rows[nth:, START : END + 1]
     moved += np.where(moved >= 0, len(piece), 0).astype(np.int32)
     row = np.zeros((1, rows.shape[1]), np.int32)

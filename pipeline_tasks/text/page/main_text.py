@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from pipeline_tasks.text.page.file_reading import is_place
+from pipeline_tasks.text.page.file_text import is_place
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 from pipeline_tasks.text.page.rendering import numbered, render, rendered
 from pipeline_tasks.text.page.sandbox_messages import PLAIN, Output

@@ -9,7 +9,8 @@ from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.page.encodings import UTF8
-from pipeline_tasks.text.page.file_reading import is_place, read_file
+from pipeline_tasks.text.page.file_reading import read_file
+from pipeline_tasks.text.page.file_text import is_place
 from pipeline_tasks.text.page.main_text import load, main_text
 from pipeline_tasks.text.page.mojibake import repair
 from pipeline_tasks.text.page.sandbox_messages import (
