@@ -50,6 +50,9 @@ FIELDS: Mapping[str, Sequence[str]] = {
 `crawled_at`, `html` as `payload`, in place of a text): the names by which each is looked for, in order. The first that
 a record has is read. A name with dots that no field has is a path: `doc.body` is the field `body` of `doc`."""
 
+TYPE = "type"
+"""Column: the type of a file, `html`, `text` or another of `file_types`; null for no known type, and for no file."""
+
 PAGE = pa.schema(
     [
         *list(LOCATOR),
@@ -58,7 +61,7 @@ PAGE = pa.schema(
         pa.field("payload", pa.large_binary()),
         pa.field("text", pa.large_string()),
         pa.field("metadata", pa.string()),
-        pa.field("type", pa.string()),  # `html`, `text` or another of `file_types`; null if nobody told it yet
+        pa.field(TYPE, pa.string()),
     ]
 )
 """A page worth extracting: HTML or another type of file in `payload`, or ready text in `text`."""

@@ -1,7 +1,8 @@
 """Files that are documents themselves: each is one record, its bytes the payload, told by the ending of its name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from urllib.parse import quote
 
 from pipeline_tasks.file_types import brought_types
@@ -30,11 +31,14 @@ def is_whole(name: str) -> bool:
 def _label(name: str) -> str:
     """Return the media type by which a file is called a document, "" for any other file."""
     ending = _ENDING.search(name.lower())
-    if not ending:
-        return ""
-    brought = (card for card in brought_types().values() if ending[1] in card.endings)
-    labels = (next(iter(card.media_types), OTHER) for card in brought)
-    return _OWN.get(ending[1]) or next(labels, "")
+    return _labels().get(ending[1], "") if ending else ""
+
+
+@cache
+def _labels() -> Mapping[str, str]:
+    """Return the media type of each ending; the first type that has an ending gives it."""
+    cards = reversed([*brought_types().values()])
+    return {ending: next(iter(card.media_types), OTHER) for card in cards for ending in card.endings} | _OWN
 
 
 def address_of(name: str) -> str:

@@ -10,7 +10,7 @@ from pipeline_tasks.stage import Batches, Engine, Shards, buckets_for
 from pipeline_tasks.text.base.tables import unchanged
 
 PLACE = ("snapshot", "file", "offset")
-"""The order of documents with the same id."""
+"""The columns that name one record, and so order documents with the same id; together they are unique."""
 
 
 def in_buckets(shards: Shards, buckets: int, on: Engine) -> tuple[Shards, int]:

@@ -1,7 +1,7 @@
 """Keeps one document of each normalized text, across snapshots too, and brings documents into id order."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -12,6 +12,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import OMITTED, Buckets
 from pipeline_tasks.facets import BUCKET_MEMORY, Copies, Grouped, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.near_duplicates.id_order import PLACE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
     Batches,
@@ -26,15 +27,12 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
-from pipeline_tasks.text.near.ranking import require_policy
+from pipeline_tasks.text.near.ranking import place_of, require_policy
 
 DUPLICATE = "dedup_exact:duplicate"
 SEEN_BEFORE = "dedup_exact:seen_before"
 PREFERRED, AGE = "preferred", "age"
 """Columns that order equal documents, and are gone behind the stage."""
-
-PLACE = ("snapshot", "file", "offset")
-"""The columns that name one record; together they are unique."""
 
 SHOWN = ("snapshot", "file", "offset", "record_id", "url", "crawled_at")
 """The columns of the kept document that evidence shows and history has."""
@@ -67,7 +65,7 @@ class Params:
         require_policy("dedup_exact", (), (), self.prefer)
 
 
-def with_order(documents: Batches, *, params: Params) -> Batches:
+def with_order(documents: Batches, *, prefer: Mapping[str, Sequence[str]], newest: bool) -> Batches:
     """Append what sorts the row to keep first among equals: `preferred`, and `age`, by which the last crawled is first.
 
     Values that are not named come behind those that are, and undated documents last.
@@ -76,10 +74,9 @@ def with_order(documents: Batches, *, params: Params) -> Batches:
 
     for batch in documents:
         ordered = batch
-        for column, values in params.prefer.items():
-            place = pc.index_in(batch.column(column), value_set=pa.array(values, pa.string()))
-            ordered = replace_column(ordered, PREFERRED, pc.fill_null(place, len(values)))
-        if params.keep == "newest":
+        for column, values in prefer.items():
+            ordered = replace_column(ordered, PREFERRED, pa.array(place_of(batch.column(column), values)))
+        if newest:
             ordered = replace_column(ordered, AGE, pc.negate(sortable_timestamps(batch.column("crawled_at"))))
         yield ordered
 
@@ -139,12 +136,13 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     Of history (about 100 bytes per document) it reads the pages that can have the new ids. Text is shuffled once,
     here, and never again.
     """
-    age, buckets = (AGE,) if params.keep == "newest" else (), params.buckets or buckets_for(shards)
-    added = (*((PREFERRED,) if params.prefer else ()), *age)
+    newest, buckets = params.keep == "newest", params.buckets or buckets_for(shards)
+    added = (*((PREFERRED,) if params.prefer else ()), *((AGE,) if newest else ()))
     layer = Layer(reads=("crawled_at", *params.prefer), stores=added)
-    ordered = on.map(partial(with_order, params=params), shards, layer=layer) if added else shards
-    order = added if age else (*added, "crawled_at")
-    documents = on.group(keep_first, ordered, by="id", order=(*order, *PLACE), buckets=buckets)
+    kernel = partial(with_order, prefer=params.prefer, newest=newest)
+    ordered = on.map(kernel, shards, layer=layer) if added else shards
+    order = (*added, *(() if newest else ("crawled_at",)), *PLACE)
+    documents = on.group(keep_first, ordered, by="id", order=order, buckets=buckets)
     if earlier := on.history("documents"):
         documents = on.map(reject_seen_before, documents, *earlier, layer=Layer(reads=("id",)))
     on.save_history("documents", on.map(kept_documents, documents))

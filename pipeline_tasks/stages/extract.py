@@ -19,7 +19,7 @@ from pipeline_tasks.facets import Bound, Canceled, Dial, Requests, UnitCost
 from pipeline_tasks.file_types import HTML, OWN, TEXT, brought_types, libraries, require_types
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
-from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
+from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS, TYPE
 from pipeline_tasks.stage import (
     NO_FILE,
     Batches,
@@ -42,7 +42,6 @@ TAKEN_DOWN, TOO_SHORT, SCANNED = "extract:taken_down", "extract:too_short", "ext
 _OF_FILES = ("extract:encrypted", "extract:damaged", "extract:too_large", SCANNED)
 """Why a file of another type than HTML has no text (`text.page.file_text.REFUSED`), or only images of it."""
 
-TYPE = "type"
 _NUMBERS = pa.list_(pa.int32())
 
 EXTRACTORS = ("resiliparse", "trafilatura", "justext")
@@ -62,7 +61,7 @@ EXTRACTED = pa.schema(
         SEAM_COLUMNS.field(SEAMS),
         pa.field("blocks", pa.list_(BLOCK)),  # what `method: blocks` decided on each block; null by other methods
         pa.field("truncated", pa.string()),  # why the crawler cut the page (WARC-Truncated); null if it is whole
-        PAGE.field("type"),
+        PAGE.field(TYPE),
         pa.field("pages", pa.int32()),  # of a file that has pages
         pa.field("unread_pages", pa.list_(pa.int32())),  # its pages, from 1, whose text is not to be had; else null
     ]
@@ -266,7 +265,7 @@ def _method(kind: str | None, method: str) -> str:
 
 def _best(batch: pa.RecordBatch, types: pa.Array, sandbox: "SandboxPair", params: Params) -> _Texts:
     """Return the text of each row by the first method that finds enough of it, else the longest."""
-    pages = _pages(batch, params)
+    pages = _pages(batch, types, params)
     is_page = pc.and_(pc.is_null(batch["text"]), pc.fill_null(pc.equal(types, HTML), fill_value=False))
     unread = np.flatnonzero(is_page).tolist()
     first = _first_results(batch["text"], types, pages, sandbox, params.method)
@@ -350,17 +349,19 @@ def _first_results(
     return results
 
 
-def _pages(batch: pa.RecordBatch, params: Params) -> list["Page"]:
-    """Return the payloads with a survey of their markup; depth matters only to some methods."""
+def _pages(batch: pa.RecordBatch, types: pa.Array, params: Params) -> list["Page"]:
+    """Return the payloads, those of HTML with a survey of their markup; depth matters only to some methods."""
     from pipeline_tasks.text.page.main_text import DEEPEST, LXML_DEPTH
     from pipeline_tasks.text.page.sandbox_messages import Page
     from pipeline_tasks.text.page.tags import survey
 
     payloads = batch["payload"]
     limit = DEEPEST if {params.method, *params.fallback} == {"resiliparse"} else LXML_DEPTH
-    surveyed = survey(payloads, limit, DEEPEST)
-    types = [kind or "" for kind in batch["content_type"].to_pylist()]
-    columns = zip(_bodies(payloads), types, surveyed.depth.tolist(), surveyed.bits.tolist(), strict=True)
+    is_own = pc.is_in(types, pa.array(OWN))
+    markup = payloads if pc.all(is_own).as_py() else pc.if_else(is_own, payloads, pa.scalar(None, payloads.type))
+    surveyed = survey(markup, limit, DEEPEST)
+    labels = [label or "" for label in batch["content_type"].to_pylist()]
+    columns = zip(_bodies(payloads), labels, surveyed.depth.tolist(), surveyed.bits.tolist(), strict=True)
     return [Page(*fields) for fields in columns]
 
 

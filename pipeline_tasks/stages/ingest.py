@@ -15,7 +15,7 @@ from pipeline_tasks.constraints import OMITTED, Bytes, Range
 from pipeline_tasks.facets import Requests, UnitCost, Wiring
 from pipeline_tasks.file_types import HTML, OWN, TEXT, require_types, type_names
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS
+from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS, TYPE
 from pipeline_tasks.stage import (
     NO_FILE,
     Batches,
@@ -33,9 +33,8 @@ from pipeline_tasks.stage import (
 )
 from pipeline_tasks.text.base.tables import unchanged
 
-TYPE, NO_TYPE = "type", "not_html"
-"""The column of the types of files, and the reason of a file of no known one: it is no HTML, nor another that is read.
-"""
+NO_TYPE = "not_html"
+"""The reason of a file of no known type: it is no HTML, nor another that is read."""
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row", "file")
 KEY = pa.binary()
@@ -165,16 +164,15 @@ def select_pages(records: Batches, *listed: Keyed, params: Params, revisits: boo
         if pc.any(is_taken).as_py():  # titles and other fields of a line are in `metadata`
             batch = replace_column(batch, "metadata", pc.if_else(is_taken, None, batch["metadata"]))
         reasons = pc.if_else(is_taken, TAKEN_DOWN, _reasons(batch, params, revisits=revisits))
-        types = pc.if_else(pc.is_valid(batch["text"]), TEXT, batch[TYPE])
-        typed = batch.set_column(batch.schema.get_field_index(TYPE), TYPE, types)
-        yield _pages(typed, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
+        yield _pages(batch, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
 
 
 def _with_types(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records with the type of each payload, null for other records."""
+    """Return records with the type of each payload and text, null for other records."""
     from pipeline_tasks.file_types.recognition import types_of
 
-    return batch.append_column(TYPE, types_of(batch["content_type"], batch["payload"]))
+    types = types_of(batch["content_type"], batch["payload"])
+    return batch.append_column(TYPE, pc.if_else(pc.is_valid(batch["text"]), TEXT, types))
 
 
 def _with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -259,22 +257,18 @@ def _reasons(batch: pa.RecordBatch, params: Params, *, revisits: bool) -> pa.Arr
         (_has_other_status(batch["status"], params), "status"),
         (pc.and_(pc.is_null(text), pc.equal(_lengths(payload), 0)), "empty"),
         (pc.and_(pc.is_valid(text), pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0)), "empty"),
-        (pc.and_(pc.is_null(text), _is_other_type(batch[TYPE], params)), TYPE),
+        (pc.and_(pc.is_null(text), _is_other_type(batch[TYPE], params)), pc.fill_null(batch[TYPE], NO_TYPE)),
         (pc.greater(length, params.max_bytes), "too_large"),
     )
     error = batch["error"]
     if params.keep_digest_mismatch:
         is_mismatch = pc.fill_null(pc.equal(error, "digest"), fill_value=False)
         error = pc.if_else(is_mismatch, pa.scalar(None, pa.string()), error)
+    words = [word if isinstance(word, pa.Array) else pa.scalar(word, pa.string()) for _, word in reasons]
     return pc.case_when(
         pc.make_struct(pc.is_valid(error), *(applies for applies, _ in reasons)),
         pc.binary_join_element_wise("error", error, ":"),
-        *(
-            pc.binary_join_element_wise("ingest", pc.fill_null(batch[TYPE], NO_TYPE), ":")
-            if reason == TYPE
-            else pa.scalar(f"ingest:{reason}" if reason else None, pa.string())
-            for _, reason in reasons
-        ),
+        *(pc.binary_join_element_wise("ingest", word, ":") for word in words),
         pa.scalar(None, pa.string()),
     )
 

@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.file_types import brought_types
 from pipeline_tasks.nearest import nearest
-from pipeline_tasks.schema import PAGE
+from pipeline_tasks.schema import PAGE, TYPE
 from pipeline_tasks.seams import all_parts
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Idle, Layer, Shards, Stage, replace_columns
 from pipeline_tasks.text.page.file_text import IMAGE_TEXT, IMAGE_TEXTS
@@ -89,7 +89,7 @@ def read_pages(reader: ImageReader, pages: Batches, *, params: Params) -> Batche
 def _files(batch: pa.RecordBatch) -> Iterator[tuple[bytes, str] | None]:
     """Yield the bytes and the type of each file of a type with pages that can be drawn, None for all other rows."""
     drawn = {name for name, card in brought_types().items() if card.image}
-    for row, kind in enumerate(batch["type"].to_pylist()):
+    for row, kind in enumerate(batch[TYPE].to_pylist()):
         payload = batch["payload"][row].as_py() if kind in drawn else None
         yield (payload, kind) if payload is not None else None
 
@@ -135,7 +135,7 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Have the pages of each shard read."""
-    layer = Layer(reads=("payload", "type"), stores=(IMAGE_TEXTS, ASKED, READ))
+    layer = Layer(reads=("payload", TYPE), stores=(IMAGE_TEXTS, ASKED, READ))
     if not params.model:
         return on.map(without, shards, layer=layer)
     return on.map(partial(read_pages, params=params), shards, layer=layer, prepare=partial(load, params))

@@ -104,7 +104,7 @@ def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.StructArray:
     A document without a date, score, listed source or preferred value ranks last in that preference. KeyError names a
     column that a preference needs and the batch lacks.
     """
-    ranks = [_hex(_place_of(batch.column(column), values)) for column, values in policy.prefer]
+    ranks = [_hex(place_of(batch.column(column), values)) for column, values in policy.prefer]
     ranks += [_hex(_rank(batch, preference, policy)) for preference in policy.order if preference != "lowest_id"]
     rank = pc.binary_join_element_wise(*ranks, "") if ranks else pa.array([""] * batch.num_rows, pa.string())
     snapshot = batch.column("snapshot").fill_null("")
@@ -197,7 +197,7 @@ def _addresses(urls: pa.Array) -> npt.NDArray[np.uint64]:
     return np.where(addresses.is_null().to_numpy(zero_copy_only=False), _LAST, ranks)
 
 
-def _place_of(column: pa.Array, values: Sequence[str]) -> npt.NDArray[np.uint64]:
+def place_of(column: pa.Array, values: Sequence[str]) -> npt.NDArray[np.uint64]:
     """Return the place of each value in the list; the length of the list if it is not listed."""
     return _numbers(pc.fill_null(pc.index_in(column.cast(pa.string()), pa.array(values, pa.string())), len(values)))
 
