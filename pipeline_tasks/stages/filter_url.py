@@ -116,7 +116,7 @@ def screen(batches: Batches, *, params: Params) -> Batches:
     """Reject each row whose URL is listed or has no host, with everything that is against it as evidence.
 
     Rules and reasons are those of huggingface/datatrove `src/datatrove/pipeline/filters/url_filter.py`, in its order,
-    after `bad_url`. A row without a URL is kept.
+    after `bad_url`. A row without a URL is kept, and so is a document of a folder, whose address has no host.
     """
     lists = read_lists(params)
     for batch in batches:

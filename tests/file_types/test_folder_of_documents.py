@@ -13,9 +13,10 @@ name: folder
 stages:
   ingest: {types: [html, text, office]}
   extract: {min_chars: 20}
+  filter_url: {}
   filter_language: {keep: [en]}
   dedup_exact: {prefer: {type: [office, text]}}
-run: {engines: {ingest: local, extract: local, filter_language: local, dedup_exact: local}, error_budget: {share: 1}}
+run: {engines: {ingest: local, filter_url: local, extract: local, filter_language: local, dedup_exact: local}, error_budget: {share: 1}}
 """
 TEXT = "The harbor was built by the people of the valley, and it has held for three hundred years."
 FEED = b"<?xml version='1.0'?><rss version='2.0'><channel><title>News of the harbor</title></channel></rss>"

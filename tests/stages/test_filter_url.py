@@ -127,6 +127,13 @@ def test_empty_lists_keep_every_url_with_a_host() -> None:
     assert reasons(["http://xxx.porn/free", "ftp://a.b/c", " http://a.com:/x y "]) == [None, None, None]
 
 
+def test_a_document_of_a_folder_has_no_host_to_be_judged(lists: dict[str, str]) -> None:
+    """A folder of documents was refused by its gate: 100 % of its rows were bad URLs."""
+    addresses = ["file:///manual%201.pdf", "file:///sub/a.txt"]
+    assert reasons(addresses) == reasons(addresses, **lists) == [None, None]
+    assert reasons(["file:/a", "file://", "file:///"]) == ["bad_url", "bad_url", None]
+
+
 def test_everything_against_a_url_is_evidence(lists: dict[str, str]) -> None:
     out = screened(["http://evil.co.uk/xxx/free/bet/bet/sexcam", "http://a.com/"], **lists)
     assert json.loads(out["evidence"][0].as_py()) == [
@@ -207,7 +214,7 @@ def plainly(url: str, *, exact: bool) -> str | None:  # noqa: PLR0911 -- one ret
     lines = {name: [line.strip() for line in text.splitlines()] for name, text in CONTENT.items()}
     listed = {name: {line for line in items if line and line[0] != "#"} for name, items in lines.items()}
     url = url.strip()
-    if not url:
+    if not url or url.startswith("file:///"):
         return None
     parts = PARTS.fullmatch(url)
     name = plain_name(parts["host"]) if parts else None

@@ -28,8 +28,8 @@ from pipeline_tasks.text.urls.addresses import canonical_host
 from pipeline_tasks.text.urls.lists import Table, after_scheme, find_entry, short_table
 
 ABSENT, BAD, NAME, ODD, ADDRESS = range(5)
-"""Kinds of host: there is no URL; no host; a name in ASCII; what Python has to read (letters beyond ASCII, brackets,
-percent forms, addresses in other forms); an IP address."""
+"""Kinds of host: there is no URL, or that of a file, which has none; no host; a name in ASCII; what Python has to read
+(letters beyond ASCII, brackets, percent forms, addresses in other forms); an IP address."""
 
 LONGEST_HOST, LONGEST_LABEL = 253, 63
 """Bytes of a host name and of each of its labels (RFC 1035, 2.3.4)."""
@@ -39,6 +39,9 @@ EXACT, WILD, EXCEPTION = 1, 2, 4
 
 FORBIDDEN = bytes(range(0x21)) + b'/?#@:[]\\<>^`{|}"'
 """What no host name may contain (WHATWG URL, 3.5, but `%`, which crawlers let pass)."""
+
+FILE = np.frombuffer(b"file:///", np.uint8)
+"""How the address of a document of a folder begins (RFC 8089: a file of this machine has no host)."""
 
 IS_FORBIDDEN = np.isin(np.arange(ASCII_END), [*FORBIDDEN])
 
@@ -134,6 +137,17 @@ def _find_host(data, begin, end):
     return first, last
 
 
+@compiled
+def _is_file(data, begin, end):
+    """Return whether data[begin:end] is the address of a file without a host."""
+    if end - begin < len(FILE):
+        return False
+    for at in range(len(FILE)):
+        if data[begin + at] != FILE[at]:
+            return False
+    return True
+
+
 # --- What kind of host it is -----------------------------------------------------------------------------------------
 
 
@@ -209,7 +223,7 @@ def _locate(offsets, data, forbidden, index, flags, places, kinds):
     for row in range(len(offsets) - 1):
         begin, end = trim(data, offsets[row], offsets[row + 1], index, flags)
         first, last = _find_host(data, begin, end)
-        kinds[row] = ABSENT if begin == end else BAD
+        kinds[row] = ABSENT if begin == end or _is_file(data, begin, end) else BAD
         if first >= 0:
             kinds[row], last = _host_kind(data, first, last, forbidden)
         places[row, 0], places[row, 1], places[row, 2], places[row, 3] = begin, end, first, last
