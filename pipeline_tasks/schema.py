@@ -66,6 +66,11 @@ PAGE = pa.schema(
 )
 """A page worth extracting: HTML or another type of file in `payload`, or ready text in `text`."""
 
+IMAGE_TEXTS = "image_texts"
+"""Column: the pages of a file that a model read as images, with their texts; null where none had to be."""
+
+IMAGE_TEXT = pa.list_(pa.struct([("page", pa.int32()), ("text", pa.large_string())]))
+
 DOCUMENT = pa.schema(
     [
         *list(LOCATOR),

@@ -19,7 +19,7 @@ from pipeline_tasks.facets import Bound, Canceled, Dial, Requests, UnitCost
 from pipeline_tasks.file_types import HTML, OWN, TEXT, brought_types, libraries, require_types
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
-from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS, TYPE
+from pipeline_tasks.schema import BLOCK, DOCUMENT, IMAGE_TEXTS, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS, TYPE
 from pipeline_tasks.stage import (
     NO_FILE,
     Batches,
@@ -32,7 +32,6 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
-from pipeline_tasks.text.page.file_text import IMAGE_TEXTS
 
 if TYPE_CHECKING:  # kernels load it
     from pipeline_tasks.text.page.sandbox_messages import Page, Result

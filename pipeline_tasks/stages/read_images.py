@@ -15,10 +15,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.file_types import brought_types
 from pipeline_tasks.nearest import nearest
-from pipeline_tasks.schema import PAGE, TYPE
+from pipeline_tasks.schema import IMAGE_TEXT, IMAGE_TEXTS, PAGE, TYPE
 from pipeline_tasks.seams import all_parts
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Idle, Layer, Shards, Stage, replace_columns
-from pipeline_tasks.text.page.file_text import IMAGE_TEXT, IMAGE_TEXTS
 
 if TYPE_CHECKING:  # kernels load it
     from pipeline_tasks.text.page.sandbox_pair import SandboxPair

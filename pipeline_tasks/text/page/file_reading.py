@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import cast
 
-import numpy as np
-
 from pipeline_tasks.text.page.file_text import REFUSED, Drawer, FileRefused, Reader, function_at
 from pipeline_tasks.text.page.sandbox_messages import Output, Result
 
@@ -47,6 +45,8 @@ def _drawn(body: bytes, draw: Drawer, page: str) -> bytes:
 
 def written(parts: Sequence[str], output: Output, *, is_paged: bool) -> tuple[bytes, bytes]:
     """Return the text of all blocks of the parts as UTF-8, and the rows of `block_evidence` of these blocks."""
+    import numpy as np  # the child of a sandbox that reads no files stays without it, and 200 MB smaller
+
     from pipeline_tasks.text.page.block_evidence import CERTAIN, END, PAGE, SCORE, START, unpacked
     from pipeline_tasks.text.page.block_text import all_blocks
 

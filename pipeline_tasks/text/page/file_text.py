@@ -4,16 +4,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
 
-import pyarrow as pa
-
 ENCRYPTED, DAMAGED, TOO_LARGE = REFUSED = "encrypted", "damaged", "too_large"
 """Why a reader gives no text: it needs a password; nothing of it can be read; it holds more than the bounds allow."""
-
-
-IMAGE_TEXTS = "image_texts"
-"""Column: the pages of a file that a model read as images, with their texts; null where none had to be."""
-
-IMAGE_TEXT = pa.list_(pa.struct([("page", pa.int32()), ("text", pa.large_string())]))
 
 
 class FileText(NamedTuple):

@@ -127,7 +127,9 @@ class Checkout:
     def call(self) -> tuple[list[int], list[int]]:
         """Return what `walked` and `doubled` return for 1 in a process of their own, and how often each was compiled."""
         env = os.environ | {"PYTHONPATH": str(self.folder), "NUMBA_CACHE_DIR": str(self.cache)}
-        done = subprocess.run([sys.executable, "-c", CALL], cwd=self.folder, env=env, capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", CALL], cwd=self.folder, env=env, capture_output=True, check=True
+        )
         values, compilations = json.loads(done.stdout)
         return values, compilations
 

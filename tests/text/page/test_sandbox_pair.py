@@ -62,6 +62,16 @@ def test_pages_that_end_both_children_in_one_window() -> None:
     assert [at for at, outcome in enumerate(outcomes[0]) if outcome != "done"] == [201, 299]
 
 
+def test_a_child_that_reads_pages_by_resiliparse_is_without_the_libraries_of_files() -> None:
+    """numpy and pyarrow take 200 MB of address space, which the limit of memory counts."""
+    asked = (
+        "import sys; from pipeline_tasks.text.page import sandbox_child; sandbox_child.load('resiliparse', '')\n"
+        "sys.exit(','.join({'numpy', 'pyarrow', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"\n")
+
+
 def test_a_small_window_is_not_divided() -> None:
     assert extracted(PAGES[:10], helped=True)[1] == 1
     assert extracted([Page(html(0) * 20, "text/html")], helped=True)[1] == 1
