@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from pipeline_tasks.constraints import S3, STORES, is_brought, is_bucket, kind_of
-from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
+from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError, Transient
 from pipeline_tasks.seams import parts
 from pipeline_tasks.store.brought_store import brought_store
 from pipeline_tasks.store.clouds import client as cloud_client
@@ -32,6 +32,8 @@ _OTHER_KIND = re.compile(r"(?!(?:s3|gs|az)://[^/]|file:///)(?:[A-Za-z][A-Za-z0-9
 _MISTYPED = re.compile(r"(?i)(s3|gs|az)(?::/{0,3}|//+)([^/:].*)")
 """What is meant for a bucket: its kind, and the rest."""
 
+KEEPS = 3
+"""Tries to store an object that is found empty, or is removed by another attempt between two requests."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -79,18 +81,8 @@ def _connect(uri: str, named: str, fence: Fence | None) -> Store:
 
 
 def commit(store: Store, path: str, body: bytes) -> None:
-    """Put-if-absent that never trusts a status code: another attempt's equal bytes are success.
-
-    No commit is empty, but some servers keep an empty object of a PUT whose client died before its body
-    (MiniStack 1.4 does). An empty object is removed, and the commit is tried again.
-    """
-    if store.create(path, body):
-        return
-    existing = store.read(path)
-    if not existing:
-        store.delete(path)
-        existing = body if store.create(path, body) else store.read(path)
-    if existing != body:
+    """Put-if-absent that never trusts a status code: another attempt's equal bytes are success."""
+    if keep(store, path, body) != body:
         message = (
             f"{store.root}/{path} was committed with other bytes by another attempt at the same work; "
             "the first stays. Compare the two (versions of models or packages differ?) and remove its folder to redo it"
@@ -99,14 +91,21 @@ def commit(store: Store, path: str, body: bytes) -> None:
 
 
 def keep(store: Store, path: str, body: bytes) -> bytes:
-    """Put-if-absent of bytes that may differ between attempts; return those that are stored, the first ones."""
-    if store.create(path, body):
-        return body
-    stored = store.read(path)
-    if not stored:
-        commit(store, path, body)
-        return body
-    return stored
+    """Put-if-absent of bytes that may differ between attempts; return those that are stored, the first ones.
+
+    No commit is empty, but some servers keep an empty object of a PUT whose client died before its body
+    (MiniStack 1.4 does). An empty object is removed, and the commit is tried again, as it is where another attempt
+    removes an object that stood in the way.
+    """
+    for _ in range(KEEPS):
+        if store.create(path, body):
+            return body
+        with contextlib.suppress(FileNotFoundError):
+            if stored := store.read(path):
+                return stored
+            store.delete(path)
+    message = f"{store.root}/{path} is neither there nor can be created: {KEEPS} tries met an empty or a removed object"
+    raise Transient(message)
 
 
 def each(store: Store, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:

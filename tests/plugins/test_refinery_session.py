@@ -35,11 +35,13 @@ def request_here(tmp_path: Path) -> Iterator[RefineRequest]:
     """The request to ingest a small snapshot; its driver is a process of this machine, and gone at the end."""
     day, root = tmp_path / "day", str(tmp_path / "root")
     day.mkdir()
-    (day / "a.jsonl").write_text('{"text": "hello"}\n')
+    for name in "abcde":
+        (day / f"{name}.jsonl").write_text('{"text": "hello"}\n')
     landed = handle(LandRequest(root, str(day), snapshot="day"))["manifest"]
     with tempfile.TemporaryDirectory(prefix="session-") as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", name)
-        yield RefineRequest(root, "ingest", {}, landed, landing=str(day), recipe="web", snapshot="day", run_id="r")
+        named = {"landing": str(day), "recipe": "web", "snapshot": "day", "run_id": "r"}
+        yield RefineRequest(root, "ingest", {}, landed, span=(0, 1), **named)
         for process in drivers():
             for started in [*process.children(recursive=True), process]:  # a JVM that waits for its master would stay
                 started.kill()
@@ -81,7 +83,7 @@ def test_two_requests_share_a_driver_and_a_trigger_sees_the_reply(request_here: 
     log, _, host = log_place(first).removeprefix("its log is ").partition(" on ")
     assert first.session in Path(log).read_text()
     assert host == socket.gethostname()
-    second = post(replace(request_here, span=(0, 1)), "try1")
+    second = post(replace(request_here, span=(1, 2)), "try1")
     assert (first.session, first.driver) == (second.session, second.driver)
     for waiting in (first, second):
         event = run_trigger(ReplyTrigger(asdict(waiting), poll=0.2))
@@ -168,13 +170,14 @@ def test_a_task_that_waits_itself_stays_with_its_driver_until_others_have_their_
     from refinery_airflow.tasks.session import post, wait
 
     first = post(request_here, "try1")
-    others = [post(replace(request_here, span=(0, 1), run_id="r", batch_rows=rows), "try1") for rows in (1, 2, 3)]
+    others = [post(replace(request_here, span=(at, at + 1)), "try1") for at in (1, 2, 3)]
     assert (first.is_starter, [other.is_starter for other in others]) == (True, [False] * 3)
     assert wait(first)["rows"] == 1
     session = Session(first.root, first.session)
-    assert [(session.reply(other.job) or {})["rows"] for other in others] == [1, 1, 1]
+    replies = [session.reply(other.job) or {} for other in others]
+    assert [reply.get("rows") for reply in replies] == [1, 1, 1], replies
     assert "ended" in session.driver_names(1)
-    later = post(replace(request_here, span=(0, 1), batch_rows=9), "try1")
+    later = post(replace(request_here, span=(4, 5)), "try1")
     assert (later.driver, wait(later)["rows"]) == (2, 1)
 
 
@@ -217,7 +220,7 @@ def end_of(task: "subprocess.Popen[str]") -> tuple[list[str], str]:
 
 def test_no_driver_is_lost_when_the_pods_of_tasks_end_one_after_the_other(request_here: RefineRequest) -> None:
     """Without the stay of the first task its driver is killed with its pod: seen to fail so."""
-    requests = [replace(request_here, span=(0, 1), batch_rows=rows) for rows in (1, 2, 3)]
+    requests = [replace(request_here, span=(at, at + 1)) for at in (1, 2, 3)]
     ends = [end_of(task) for task in [pod(request, f"try1-{rank}") for rank, request in enumerate(requests)]]
     assert [said[-1:] for said, _ in ends] == [["1"]] * 3, ends
     session = Session.of(request_here)
@@ -229,7 +232,7 @@ def test_no_driver_is_lost_when_the_pods_of_tasks_end_one_after_the_other(reques
 def test_the_retry_of_a_pod_that_was_killed_starts_another_driver_for_the_same_job(request_here: RefineRequest) -> None:
     (Path(request_here.landing) / "b.jsonl").write_text(f'{{"text": "{"hello " * 50}"}}\n' * 150_000)
     landed = handle(LandRequest(request_here.root, request_here.landing, snapshot="day"))["manifest"]
-    request = replace(request_here, parent=landed)
+    request = replace(request_here, parent=landed, span=(1, 2))
     session = Session.of(request)
     first = pod(request, "try1")
     for _ in wait_until("the driver lives", 120, each=0.05):
@@ -242,7 +245,7 @@ def test_the_retry_of_a_pod_that_was_killed_starts_another_driver_for_the_same_j
     said, failed = end_of(pod(request, "try2", patience=12.0))
     assert (said, "JobLost" in failed, f"driver 1 of {session.name}" in failed) == ([], True, True), failed
     said, failed = end_of(pod(request, "try3"))
-    assert said == ["2", job, "150001"], failed
+    assert said == ["2", job, "150000"], failed
     assert "ended" in session.driver_names(2)
 
 

@@ -53,6 +53,27 @@ def test_a_receipt_that_cannot_be_believed_is_replaced(tmp_path: Path, receipts:
     assert stored_receipt(store, prefix, receipt.key) == receipt
 
 
+@pytest.mark.parametrize("asked", ["create", "size"])
+def test_a_receipt_that_another_attempt_removes_between_two_requests_is_no_fault(
+    tmp_path: Path, receipts: list[tuple[str, Receipt]], monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """Four tasks of one driver that did the same work met the end of the first, which removes its receipts."""
+    store, (prefix, receipt) = storage.connect(str(tmp_path)), receipts[0]
+    path = tmp_path / prefix / "receipts" / f"{receipt.key}.json"
+    answers = getattr(type(store), asked)
+
+    def answer_and_remove(*arguments: object) -> object:
+        answered = answers(*arguments)
+        path.unlink()
+        monkeypatch.undo()
+        return answered
+
+    monkeypatch.setattr(type(store), asked, answer_and_remove)
+    assert stored_receipt(store, prefix, receipt.key) == receipt
+    assert commit_receipt(store, prefix, receipt) == receipt
+    assert stored_receipt(store, prefix, receipt.key) == receipt
+
+
 def test_the_manifest_profiles_kept_and_rejected_rows(tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, [table(0, 40), table(40, 25)])
     _, manifest, _ = refine(RefineRequest(str(tmp_path), "toy_map", {}, parent), LocalEngine)

@@ -224,14 +224,13 @@ def stored_receipt(store: Store, prefix: str, key: str) -> Receipt | None:
     """Return the receipt of an earlier attempt; None if there is none that can be believed.
 
     A receipt is believed if it is whole, is that of `key`, and names stored shards of this stage by their contents'
-    digests and sizes. Any other is replaced when the task has run again.
+    digests and sizes. Any other is replaced when the task has run again. Another attempt that ends may remove it at any
+    time.
     """
     path = receipt_path(prefix, key)
-    if not store.size(path):  # an empty object is no receipt
-        return None
     try:
         receipt = load_receipt(store.read(path), f"{store.root}/{path}")
-    except ContractError:  # the task runs again, which heals it
+    except (FileNotFoundError, ContractError):  # the task runs again, which heals one that is no receipt
         return None
     shards = [shard for shard in (receipt.shard, receipt.rejects, receipt.quarantine) if shard]
     own = receipt.key == key and all(shard.path.startswith(f"{prefix}/") for shard in shards)
@@ -245,14 +244,13 @@ def commit_receipt(store: Store, prefix: str, receipt: Receipt, *, first_wins: b
     returned.
     """
     path, body = receipt_path(prefix, receipt.key), seal(receipt)
-    if store.create(path, body):
+    if storage.keep(store, path, body) == body:
         return receipt
-    if store.read(path) != body:
-        committed = stored_receipt(store, prefix, receipt.key)
-        if committed is None:
-            store.delete(path)
-        elif first_wins:
-            return committed
+    committed = stored_receipt(store, prefix, receipt.key)
+    if committed is None:
+        store.delete(path)
+    elif first_wins:
+        return committed
     storage.commit(store, path, body)
     return receipt
 
