@@ -5,9 +5,11 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +117,18 @@ def embedded(s3: Mapping[str, str], *words: str, cwd: Path = PROJECT) -> None:
     command(s3, *words, "--engine", "local", cwd=cwd)
 
 
+@cache
+def ledger_of(endpoint: str) -> str:
+    """Return a ledger for the roots of an object store: a person's own remembers those of the last run's store."""
+    return f"{tempfile.mkdtemp(prefix='ledger-')}/ledger.sqlite"
+
+
 def command(s3: Mapping[str, str], *words: str, cwd: Path = PROJECT) -> None:
     """Run a command of `refinery` in a process of its own."""
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_", "AWS_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pipeline_tasks.cli", *words],
-        env=keep | {"PYTHONPATH": str(PROJECT)} | dict(s3),
+        env=keep | {"PYTHONPATH": str(PROJECT), "REFINERY_LEDGER": ledger_of(s3["AWS_ENDPOINT_URL"])} | dict(s3),
         capture_output=True,
         text=True,
         check=False,
