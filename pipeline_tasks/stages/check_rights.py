@@ -13,8 +13,9 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import UnitCost, Wiring
+from pipeline_tasks.file_types import HTML, TEXT
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RIGHT, RIGHTS, ROBOTS
+from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RIGHT, RIGHTS, ROBOTS, TYPE
 from pipeline_tasks.stage import (
     Batches,
     Engine,
@@ -76,6 +77,9 @@ ROBOTS_FILES = pa.schema(
 FOUND, REDIRECTS, MISSING, FAILED = (range(low, low + 100) for low in (200, 300, 400, 500))
 """Classes of the status of an answer."""
 
+PAGES = (HTML, None)
+"""Types of files whose markup is read."""
+
 HOPS = 5
 """Redirects of a robots.txt that are followed (RFC 9309, 2.3.1.2)."""
 
@@ -86,7 +90,7 @@ SHOWN = 5
 """Signals in the evidence of a row."""
 
 _BODY = "robots_body"
-_READS = ("url", "kind", "content_type", "payload", "metadata")
+_READS = ("url", "kind", "content_type", "payload", "metadata", TYPE)
 _JUDGED = ("kind", "url", "crawled_at", "status", "rights", _BODY)
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -101,9 +105,10 @@ class Params:
     robots.txt of its scheme, host and port that is not younger than the page, else by the oldest that is; a status of
     4xx allows all, 5xx nothing (RFC 9309). `content_usage` is `train-ai=n` of draft-ietf-aipref-attach-04, in a header
     field, `<meta>` or robots.txt, `ai-train=no` of Content-Signal, and a license of RSL 1.0 in the page that prohibits
-    `ai-train`; `search` is that of search. `tdm_reservation` is TDMRep's, `noai`, `noimageai`, `noml`, `noarchive`
-    (`nocache`), `nosnippet` and `noindex` (`none`) are directives of `X-Robots-Tag` and `<meta>`, and `rsl` is any
-    license of RSL 1.0, which may permit or prohibit. Of statements that contradict each other the strictest counts.
+    `ai-train`; `search` is that of search. `tdm_reservation` is TDMRep's, of a PDF in its XMP. `noai`, `noimageai`,
+    `noml`, `noarchive` (`nocache`), `nosnippet` and `noindex` (`none`) are directives of `X-Robots-Tag` and `<meta>`,
+    and `rsl` is any license of RSL 1.0, which may permit or prohibit. Of statements that contradict each other the
+    strictest counts.
     """
 
     agents: tuple[str, ...] = AGENTS
@@ -146,7 +151,7 @@ def read_signals(pages: Batches, *, agents: tuple[str, ...]) -> Batches:
         signals = [
             [] if robots else [*header, *markup]
             for robots, header, markup in zip(
-                is_robots, header_rights(batch["metadata"], named), _of_markup(batch, named), strict=True
+                is_robots, header_rights(batch["metadata"], named), _of_files(batch, named), strict=True
             )
         ]
         licenses = [agreed(signal.value for signal in own if signal.signal == "license") for own in signals]
@@ -170,13 +175,18 @@ def header_rights(metadata: pa.Array, agents: frozenset[str]) -> Iterator[list[S
         yield [*header_signals({name: value for name, value in named.items() if isinstance(value, str)}, agents)]
 
 
-def _of_markup(batch: pa.RecordBatch, agents: frozenset[str]) -> Iterator[list[Signal]]:
-    """Yield the signals of each page's markup, none of plain text."""
+def _of_files(batch: pa.RecordBatch, agents: frozenset[str]) -> Iterator[list[Signal]]:
+    """Yield the signals of each page's markup, those of the packets of another file, and none of plain text."""
     from pipeline_tasks.text.rights.markup import markup_signals
+    from pipeline_tasks.text.rights.packets import packet_signals
 
     is_plain = pc.fill_null(pc.match_substring_regex(batch["content_type"], r"(?i)\A\s*text/plain"), fill_value=False)
-    for plain, payload in zip(is_plain.to_pylist(), batch["payload"], strict=True):
-        yield [] if plain or not payload.is_valid else markup_signals(bytes(payload.as_buffer()), agents)
+    for plain, kind, payload in zip(is_plain.to_pylist(), batch[TYPE].to_pylist(), batch["payload"], strict=True):
+        if not payload.is_valid or kind == TEXT or (plain and kind in PAGES):
+            yield []
+        else:
+            content = bytes(payload.as_buffer())
+            yield markup_signals(content, agents) if kind in PAGES else packet_signals(content)
 
 
 def _rights(signals: Iterator[list[Signal]]) -> pa.Array:
@@ -413,7 +423,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=pa.schema([*PAGE, *RIGHTS]),
-    version=3,
+    version=4,
     splits=False,
     libraries={"protego": always, UNICODE: always},
     history={"robots": Section(ROBOTS_FILES, key="origin", order=("fetched", "file", "offset"))},

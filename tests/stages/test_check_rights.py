@@ -32,6 +32,7 @@ from pipeline_tasks.stages.check_rights import (
 from pipeline_tasks.store.reading import read_shards
 from tests.archives import http, warc
 from tests.refining import refined, rows
+from tests.text.rights.test_rights_packets import packet
 
 TEXT = b"<p>%s</p>" % (b"A sentence of plain words. " * 12)
 HTML = "Content-Type: text/html"
@@ -99,6 +100,21 @@ def rights_of(root: Path, manifest: Manifest, part: str = "shards") -> dict[str,
 def reasons(root: Path, manifest: Manifest) -> dict[str, str]:
     rejected = rows_of(root, manifest, "rejects")
     return {row["url"]: row["reason"] for row in rejected if row["reason"] != ROBOTS_RECORD}
+
+
+def test_a_pdf_says_by_its_packet_what_a_page_says_by_its_markup(tmp_path: Path) -> None:
+    """Text of a PDF that looks like markup says nothing."""
+    reserved = packet("", 't:reservation="1"') + b'<meta name="robots" content="noai">'
+    pdf = http(reserved, headers="Content-Type: application/pdf")
+    quoted = http(b"A text about packets. " * 9 + reserved, headers="Content-Type: text/plain")
+    records = [record("http://a.example/a.pdf", pdf, "2026-11-20T12:00:00Z")]
+    records.append(record("http://a.example/a.txt", quoted, "2026-11-20T12:00:00Z"))
+    folder = landed(tmp_path / "landed", records)
+    params, root = {"rights": True, "types": ["html", "text", "pdf"]}, tmp_path / "root"
+    ingested, _ = refined(root, "ingest", land(str(root), str(folder), "day")[0], params, landing=str(folder))
+    manifest = refined(root, "check_rights", ingested, {}, landing=str(folder))[1]
+    found = rights_of(root, manifest)
+    assert found == {"http://a.example/a.pdf": [("tdm_reservation", "1", "xmp", "*")], "http://a.example/a.txt": []}
 
 
 # --- Signals of every kind -------------------------------------------------------------------------------------------
