@@ -128,7 +128,9 @@ def command(s3: Mapping[str, str], *words: str, cwd: Path = PROJECT) -> None:
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_", "AWS_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pipeline_tasks.cli", *words],
-        env=keep | {"PYTHONPATH": str(PROJECT), "REFINERY_LEDGER": ledger_of(s3["AWS_ENDPOINT_URL"])} | dict(s3),
+        env=keep
+        | {"PYTHONPATH": str(PROJECT), "REFINERY_LEDGER": ledger_of(s3.get("AWS_ENDPOINT_URL", ""))}
+        | dict(s3),
         capture_output=True,
         text=True,
         check=False,
