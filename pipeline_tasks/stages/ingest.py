@@ -426,7 +426,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=9,
+    version=10,
     splits=True,
     libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},
