@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import (
     EntryPoint,
@@ -34,15 +34,21 @@ EXPORTS = "refinery.exports"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a seam: its name, its place `module:NAME`, and the distribution that brings it, "" for one of ours."""
+    """A part of a seam: its name, its place `module:NAME`, and the distribution that brings it, "" for one of ours.
+
+    `refused` says who else brings one of that name: which of them is meant, nobody knows.
+    """
 
     name: str
     place: str
     distribution: str = ""
     version: str = ""
+    refused: str = ""
 
     def load(self, *kinds: type[T]) -> T:
-        """Import the part; RecipeError names the distribution of one that cannot be imported, or is none of `kinds`."""
+        """Import the part; RecipeError names the distribution of one that cannot be had, or is none of `kinds`."""
+        if self.refused:
+            raise RecipeError(self.refused)
         try:
             loaded = EntryPoint(self.name, self.place, "").load()
         except (Exception, SystemExit) as error:  # whatever the module of somebody else raises
@@ -64,27 +70,24 @@ class Part:
 def parts(seam: str, own: Collection[str] = ()) -> Mapping[str, Part]:
     """Return the parts of a seam (`refinery.filters`) that other distributions bring, by name, sorted.
 
-    RecipeError names those who bring the same name, or one of our `own` parts.
+    One of the name of an `own` part, which stays, is left out with a warning. Of two of one name none can be loaded.
     """
-    brought = _brought(seam)
-    for name in own:
-        if name in brought:
-            message = f"{seam}: {brought[name]}, and Refinery has a part of that name; rename it or uninstall it"
-            raise RecipeError(message)
-    return brought
+    return _brought(seam, tuple(own))
 
 
 @cache
-def _brought(seam: str) -> Mapping[str, Part]:
+def _brought(seam: str, own: tuple[str, ...]) -> Mapping[str, Part]:
     found: dict[str, Part] = {}
     for point in sorted(entry_points(group=seam), key=lambda point: point.name):
         if point.dist is None or point.dist.name == REFINERY:
             continue
         part = Part(point.name, point.value, point.dist.name, point.dist.version)
-        if part.name in found:
-            message = f"{seam}: {found[part.name]}, and {part}; uninstall one of the two"
-            raise RecipeError(message)
-        found[part.name] = part
+        if part.name in own:
+            log.warning("%s: %s, and Refinery has a part of that name; rename it or uninstall it", seam, part)
+        elif other := found.get(part.name):
+            found[part.name] = replace(other, refused=f"{seam}: {other}, and {part}; uninstall one of the two")
+        else:
+            found[part.name] = part
     return MappingProxyType(found)
 
 
@@ -184,10 +187,7 @@ def _require_installed() -> None:
 
 
 def all_parts(seam: str, core: Collection[str] = ()) -> Mapping[str, Part]:
-    """Return the parts of a seam that our own extensions bring, then those of other distributions, by name.
-
-    RecipeError names a distribution that brings a name of ours, or of the `core`.
-    """
+    """Return the parts of a seam that our own extensions bring, then those of others by names that no `core` has."""
     own = own_parts(seam)
     return {**own, **parts(seam, (*core, *own))}
 

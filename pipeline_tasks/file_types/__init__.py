@@ -26,7 +26,9 @@ class FileType:
     `read` is the place of its reader (`text.page.file_text.Reader`), `module:NAME`, which a sandbox imports. `begins`
     is a regular expression (RE2, `.` is any byte) that bytes of the type begin with, "" if none tells it; `holds` is
     the place of a function that looks closer at such bytes and returns whether they are of the type: it runs outside of
-    sandboxes, so it is cheap and safe. `media_types` are labels that tell bytes that are text, where `begins` does not.
+    sandboxes, so it is cheap and safe. `holds_plain` looks in its place at bytes that their label calls plain text,
+    which may quote what files of the type begin with. `media_types` are labels that tell bytes that are text, where
+    `begins` does not.
     Landed files whose names end in one of `endings`, in small letters and without a point, are documents of the type.
     The versions of `libraries`, by the names of their distributions, decide its texts: they are identity. `image` is
     the place of what draws one of its pages for people (`text.page.file_text.Drawer`), "" for a type that has no look.
@@ -41,6 +43,7 @@ class FileType:
     libraries: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     image: str = ""
+    holds_plain: str = ""
 
 
 @cache

@@ -30,6 +30,7 @@ from pipeline_tasks.run.recipe_faults import (
     missing_files,
     order_faults,
     policy_faults,
+    type_faults,
 )
 from pipeline_tasks.run.sizes import StageSize, handed_on, in_bytes, stage_sizes
 from pipeline_tasks.store.storage import existing, require_conditional, require_folder, require_usable
@@ -177,7 +178,8 @@ def recipes(planned: PlannedRun) -> Iterator[Finding]:
         yield from (
             fault for check in (check_bounds, check_suites) for fault in tried(RECIPE, partial(check, recipe))[1]
         )
-        faults = (*order_faults(recipe), *policy_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
+        by_params = (*policy_faults(recipe), *type_faults(recipe))
+        faults = (*order_faults(recipe), *by_params, *missing_files(planned.on_this_machine(recipe)))
         yield from (_of_recipe(recipe, each) for each in (*faults, *empty_sections(recipe)))
         if planned.has_secrets:
             yield from tried(RECIPE, partial(check_secrets, recipe))[1]

@@ -25,6 +25,7 @@ from pipeline_tasks.run.history import Past
 from pipeline_tasks.run.request import RefineRequest, Span
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
+from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import canonical, split_reference
 from pipeline_tasks.stage import VARIABLE, P, Secret, Shards, Stage
 from pipeline_tasks.store import erasures, storage
@@ -173,11 +174,17 @@ def _implied(params: object, resources: Mapping[str, str]) -> Files:
 
 
 def _check_reads(card: Stage[Any], parent: Manifest) -> None:
+    """Raise SchemaBroken where a parent lacks columns that a stage reads, or those of documents that it hands on.
+
+    What reads landed bytes makes documents of them; nothing else does.
+    """
     columns = dict(parent.schema)
-    missing = [column.name for column in card.reads if parent.schema and column.name not in columns]
+    handed = () if "payload" in card.reads.names else [name for name in card.writes.names if name in DOCUMENT.names]
+    needed = dict.fromkeys((*card.reads.names, *handed))
+    missing = [name for name in needed if parent.schema and name not in columns]
     if missing:
         message = (
-            f"{card.name} reads columns {missing} that {parent.stage}/{parent.fingerprint} does not have; "
+            f"{card.name} needs columns {missing} that {parent.stage}/{parent.fingerprint} does not have; "
             "put the stage that writes them before it in the recipe"
         )
         raise SchemaBroken(message)

@@ -10,14 +10,19 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, copies_of, known_cards, reads_records, refines, stage_card, stage_names
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import VectorModel
+from pipeline_tasks.file_types import type_names
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.recipe import Recipe, Step
 from pipeline_tasks.run.plan import resources_of, with_secret
 from pipeline_tasks.run.tasks.task import repoint
-from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD
+from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD, TYPE
 from pipeline_tasks.store.files import localize
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
+
+PREFER = "prefer"
+"""The param of stages that keep one document of several: a column with its values, the best first."""
 
 
 class Finding(NamedTuple):
@@ -46,6 +51,7 @@ def recipe_faults(recipe: Recipe) -> Iterator[Finding]:
     """Yield the faults of order and of policies, then those of the files that the params name; the files are read."""
     yield from order_faults(recipe)
     yield from policy_faults(recipe)
+    yield from type_faults(recipe)
     yield from file_faults(recipe)
 
 
@@ -144,6 +150,24 @@ def policy_faults(recipe: Recipe) -> Iterator[Finding]:
                 "could lose the same text; give them the same `policy`, `sources`, `quality` and `prefer`"
             )
             yield Finding(fault=True, where=second, message=message)
+
+
+def type_faults(recipe: Recipe) -> Iterator[Finding]:
+    """Find types of files that a stage prefers and that nobody reads: all documents would be as good as each other."""
+    for step, kinds in preferred_types(recipe):
+        for kind in kinds:
+            if kind not in type_names():
+                known = ", ".join(type_names())
+                message = f"`prefer`: no type of file is called {kind!r}{nearest(kind, type_names())}; known: {known}"
+                yield Finding(fault=True, where=step.stage, message=message)
+
+
+def preferred_types(recipe: Recipe) -> Iterator[tuple[Step, tuple[str, ...]]]:
+    """Yield each step of a recipe that keeps documents by their type, with the types that it names."""
+    for step in recipe.steps:
+        prefer = getattr(bind(stage_card(step.stage), step.params), PREFER, {})
+        if kinds := prefer.get(TYPE):
+            yield step, tuple(kinds)
 
 
 # --- Order ----------------------------------------------------------------------------------------------------

@@ -168,11 +168,12 @@ def select_pages(records: Batches, *listed: Keyed, params: Params, revisits: boo
 
 
 def _with_types(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records with the type of each payload and text, null for other records."""
+    """Return records with the type of each payload and text, null for other records and those that are no page."""
     from pipeline_tasks.file_types.recognition import types_of
 
     types = types_of(batch["content_type"], batch["payload"])
-    return batch.append_column(TYPE, pc.if_else(pc.is_valid(batch["text"]), TEXT, types))
+    types = pc.if_else(pc.is_valid(batch["text"]), TEXT, types)
+    return batch.append_column(TYPE, pc.if_else(_is_no_page(batch), None, types))
 
 
 def _with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -426,7 +427,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=9,
+    version=10,
     splits=True,
     libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},

@@ -54,12 +54,14 @@ class Params:
     memory: Bytes = 4 << 30
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for a model that no package brings."""
+        """Raise RecipeError for a model that no package brings, or several do."""
         if self.model and self.model not in all_parts(SEAM):
             known = ", ".join(all_parts(SEAM)) or "none"
             hint = nearest(self.model, all_parts(SEAM))
             message = f"read_images: no package here brings a model {self.model!r}{hint}; known: {known}"
             raise RecipeError(message)
+        if self.model and (refused := all_parts(SEAM)[self.model].refused):
+            raise RecipeError(refused)
 
 
 def load(params: Params) -> ImageReader:

@@ -6,9 +6,14 @@ installed by the extra `files`.
 
 from pipeline_tasks.file_types import FileType
 
-_PDF = r"(?:[^<]{0,1000}[\r\n\x00\xBF])?%PDF-[0-9]"
-"""Readers accept 1,024 bytes of something else before the mark (ISO 32000, annex H). That is no markup, and ends a
-line, or is the mark of UTF-8: a page that speaks of the mark is none. RE2 repeats 1,000 times at most."""
+_PDF = (
+    r"[\s\x00]{0,1000}%PDF-[0-9]"
+    r"|[^<]{0,1000}[^<]{0,24}(?:[\r\n\x00\xBF]%PDF-[0-9]"
+    r"|%PDF-[0-9]\.[0-9]\s{0,9}[\r\n]\s{0,9}(?:%[^\r\n]{0,9}[\x80-\xFF]|[0-9]+ [0-9]+ obj\b))"
+)
+"""Readers accept 1,024 bytes of something else before the mark (ISO 32000, annex H). That is no markup, and blank; or
+the mark begins a line, or is behind the mark of UTF-8; or a file goes on behind it, with bytes that are no text or an
+object (7.5.2): what speaks of the mark is no PDF. RE2 repeats 1,000 times at most."""
 
 _ZIP = r"PK\x03\x04"
 
@@ -59,6 +64,7 @@ TYPES = {
             begins=r"(?:From [^\r\n]{1,200}\r?\n)?[A-Za-z][A-Za-z0-9-]{1,60}:",
             media_types=("message/rfc822", "application/mbox"),
             holds="refinery_files.mail:holds",
+            holds_plain="refinery_files.mail:holds_plain",
             endings=("eml", "mbox", "mht", "mhtml"),
             libraries=("lxml",),
         ),

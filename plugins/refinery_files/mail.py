@@ -28,8 +28,9 @@ _HEADER = re.compile(rb"([!-9;-~]{1,80}):[^\n]*\n(?:[ \t][^\n]*\n)*")
 _ENVELOPE = re.compile(rb"(?:>?From [^\n]*\n)")
 _BOXED = b"From "
 _HEAD = 64 << 10
-_NEEDED = frozenset((b"from", b"sender", b"return-path", b"received"))
-_OTHERS = frozenset((b"date", b"message-id", b"received", b"mime-version", b"subject", b"to", b"delivered-to"))
+_SENT = frozenset((b"from", b"sender"))
+_TRACES = frozenset((b"received", b"message-id", b"mime-version"))
+_CARRIED = frozenset((b"return-path", b"delivered-to"))
 _ENCRYPTED = ("multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime")
 _PGP = re.compile(r"\s*-----BEGIN PGP MESSAGE-----")
 _STUB = 2
@@ -39,16 +40,32 @@ _DAMAGE = (CloseBoundaryNotFoundDefect, StartBoundaryNotFoundDefect)
 
 
 def holds(body: bytes) -> bool:
-    """Return whether bytes begin with the head of a message: who sent it, and at least one other field of mail."""
-    head, names, at = bytes(body[:_HEAD]), list[bytes](), 0
+    """Return whether bytes begin with the head of a message: who sent it, and when, or a field that carriers write.
+
+    RFC 5322 (3.6) asks for the sender and the date; `From` and `Subject` alone are of any text.
+    """
+    fields = _fields(body)
+    is_sent = bool(fields & _SENT) and bool(fields & (_TRACES | _CARRIED | {b"date"}))
+    return is_sent or (bool(fields & _TRACES) and bool(fields & _CARRIED))
+
+
+def holds_plain(body: bytes) -> bool:
+    """Return whether bytes that are called plain text are surely a message: they have a field that programs write.
+
+    A text that quotes a message begins with what people are shown of it: sender, date, subject.
+    """
+    return bool(_fields(body) & _TRACES) and holds(body)
+
+
+def _fields(body: bytes) -> set[bytes]:
+    """Return the names of the fields of a head, in small letters; none unless an empty line or the end is behind it."""
+    head, names, at = bytes(body[:_HEAD]), set[bytes](), 0
     if begin := _ENVELOPE.match(head):
         at = begin.end()
     while field := _HEADER.match(head, at):
-        names.append(field[1].lower())
+        names.add(field[1].lower())
         at = field.end()
-    is_ended = at >= len(head) or head[at : at + 1] in (b"\n", b"\r")
-    found = set(names)
-    return is_ended and bool(found & _NEEDED) and len(found & (_NEEDED | _OTHERS)) > 1
+    return names if at >= len(head) or head[at : at + 1] in (b"\n", b"\r") else set()
 
 
 def read(body: bytes) -> FileText:

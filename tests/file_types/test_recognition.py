@@ -23,6 +23,11 @@ def zipped(*members: tuple[str, str]) -> bytes:
     return body.getvalue()
 
 
+XHTML = b"""<?xml version="1.0" encoding="utf-8"?>
+<!-- a -->
+<?xml-stylesheet href="a.css"?>
+<html xmlns="http://www.w3.org/1999/xhtml"><body><p>words</p></body></html>"""
+
 WORD = zipped(("[Content_Types].xml", "<Types/>"), ("word/document.xml", "<w:document/>"))
 BOOK = zipped(("mimetype", "application/epub+zip"), ("META-INF/container.xml", "<container/>"))
 ODT = zipped(("mimetype", "application/vnd.oasis.opendocument.text"), ("content.xml", "<c/>"))
@@ -31,7 +36,20 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("text/html", PAGE, "html"),
     ("application/pdf", PAGE, "html"),
     ("application/json", b"  <html><p>words", "html"),
+    ("application/pdf", b"<!-- a server -->\n<!-- a -- b ---><html><p>words", "html"),
+    ("application/pdf", b"<!-- no root -->\n<p>words</p>", "html"),
+    ("application/pdf", b"\xef\xbb\xbf <table ><tr><td>words</table>", "html"),
+    ("image/gif", "<h1>words</h1>".encode("utf-16"), "html"),
+    ("application/octet-stream", XHTML, "html"),
+    ("application/pdf", b"<!-- cut", "html"),
+    ("application/octet-stream", b"<?xml version='1.0'?><sitemap><![CDATA[<html>]]></sitemap>", None),
+    ("application/xml", b"<?xml version='1.0'?><sitemap><![CDATA[<html>]]></sitemap>", None),
+    ("application/json", b"<!-- a --><!DOCTYPE html><p>words", "html"),
+    ("application/json", b"<p>words</p>", None),
+    ("image/svg+xml", b"<style>p {}</style>", None),
+    ("application/octet-stream", b"<svg xmlns='http://www.w3.org/2000/svg'/>", None),
     ("application/javascript", b"<!-- hide\nalert(1)", None),
+    ("application/x-javascript", b"<!-- hide -->\nalert('<html>')", None),
     ("text/html", b"words and no markup", "html"),
     ("text/plain", PAGE, "text"),
     ("text/plain; charset=utf-8", b"words", "text"),
@@ -44,6 +62,11 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("text/html", b"\x89PNG\r\n\x1a\n", None),
     ("text/html", PDF, "pdf"),
     ("application/octet-stream", b"\r\njunk\r\n" + PDF, "pdf"),
+    ("application/pdf", b" \t" + PDF, "pdf"),
+    ("application/pdf", b"\xef\xbb\xbf \n" + PDF, "pdf"),
+    (None, b"\x01junk" + PDF, "pdf"),
+    (None, b"junk" * 250 + b"%PDF-1.4\r\n%\xe2\xe3\xcf\xd3\r\n", "pdf"),
+    ("text/plain", b"junk" * 257 + PDF, "text"),
     ("text/html", b"<p>A file begins with %PDF-1.7</p>", "html"),
     ("text/plain", b"A file begins with %PDF-1.7", "text"),
     ("application/zip", WORD, "office"),
@@ -58,6 +81,12 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("text/xml", b"words", None),
     ("message/rfc822", MAIL, "mail"),
     (None, MAIL, "mail"),
+    ("text/plain", MAIL.replace(b"To:", b"Message-ID: <1@example.org>\r\nTo:"), "mail"),
+    ("text/plain", MAIL, "text"),
+    ("text/plain", b"Subject: words\nFrom: a@example.org\n\nwords", "text"),
+    (None, b"Subject: words\nFrom: a@example.org\n\nwords", "text"),
+    ("text/plain", b"Received: by mail\nFrom: a@example.org\nand more words", "text"),
+    ("message/rfc822", b"Subject: words\nFrom: a@example.org\n\nwords", "mail"),
     ("text/plain", b"Note: this is no mail.\nIt has one colon.", "text"),
     ("text/html", b"", "html"),
     ("text/html", None, None),

@@ -27,6 +27,7 @@ RECORDS = {
     "plain": http(f"Another text. {TEXT}".encode(), headers="Content-Type: text/plain"),
     "image": http(b"\x89PNG\r\n\x1a\n" + bytes(200), headers="Content-Type: image/png"),
 }
+NO_PAGES = [("metadata", "https://a.example.org/"), ("resource", "dns:a.example.org"), ("resource", "metadata://a/b")]
 STAGES = ("ingest", "extract", "dedup_exact")
 
 
@@ -36,6 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("types")
     archive = zipped([response(f"https://{name}.example.org/", body) for name, body in RECORDS.items()])
     archive += zipped([warc("request", b"GET / HTTP/1.1\r\n\r\n", "https://a.example.org/")])
+    archive += zipped([warc(kind, b"a: b\r\n", url, content_type="text/plain") for kind, url in NO_PAGES])
     archive += [zipped([response("https://cut.example.org/")])[0][:-9]]
     (folder / "crawl").mkdir()
     (folder / "crawl" / "a.warc.gz").write_bytes(b"".join(archive))
@@ -65,7 +67,7 @@ def test_rows_in_are_kept_rejected_or_quarantined_by_type(root: str) -> None:
     assert ingest["text"] == (1, {})
     assert list(ingest) == ["html", "text", ""]
     assert ingest[""].kept == 0
-    assert {"ingest:not_html": 1, "ingest:not_page": 1}.items() <= ingest[""].removed.items()
+    assert {"ingest:not_html": 1, "ingest:not_page": 1 + len(NO_PAGES)}.items() <= ingest[""].removed.items()
     assert sum(rows for reason, rows in ingest[""].removed.items() if reason.startswith("error:")) == 1
 
 
@@ -76,7 +78,7 @@ def test_a_question_has_each_type_from_the_first_stage_to_the_last(root: str) ->
     assert (html["type"], html["rows_in"], html["kept"]) == ("html", 5, 2)
     assert html["reasons"] == {"dedup_exact:duplicate": 1, "extract:too_short": 1, "ingest:status": 1}
     assert (text["type"], text["rows_in"], text["kept"], text["rejected"]) == ("text", 1, 1, 0)
-    assert (other["type"], other["rows_in"], other["kept"], other["quarantined"]) == (None, 3, 0, 1)
+    assert (other["type"], other["rows_in"], other["kept"], other["quarantined"]) == (None, 3 + len(NO_PAGES), 0, 1)
     assert [row["stage"] for row in facts["stages"]] == ["ingest"] * 3 + ["extract"] * 2 + ["dedup_exact"] * 2
 
 
@@ -84,8 +86,8 @@ def test_the_command_has_a_line_for_each_type_and_for_all(root: str, capsys: pyt
     assert main(["look", "types", root]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"html +5 +2 +40\.0 % +3 +0\n +dedup_exact:duplicate 1, extract:too_short 1", printed), printed
-    assert re.search(r"of no known type +3 +0", printed)
-    assert re.search(r"all +9 +3", printed)
+    assert re.search(r"of no known type +6 +0", printed)
+    assert re.search(r"all +12 +3", printed)
     assert main(["look", "types", root, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == api.ask("look types", root).json
 
@@ -95,7 +97,7 @@ def test_the_report_has_a_table_by_type(root: str) -> None:
     section = report.read_text().partition("<h2>Files by type</h2>")[2].partition("</section>")[0]
     cells = [re.sub("<[^>]+>", "|", row) for row in section.split("<tr>")]
     assert any(re.fullmatch(r"\|+html\|+5\|+2\|+40.0 %\|+3\|+0\|.*ingest:status.*", cell) for cell in cells), cells
-    assert any(re.match(r"\|+all\|+9\|+3\|", cell) for cell in cells)
+    assert any(re.match(r"\|+all\|+12\|+3\|", cell) for cell in cells)
 
 
 def test_types_are_computed_again_by_verify(root: str) -> None:

@@ -239,6 +239,21 @@ def test_stages_out_of_order_are_found(tmp_path: Path) -> None:
     assert "put it after extract" in findings[0].message
 
 
+@pytest.mark.parametrize(("types", "kind"), [(["html", "pdf"], "office"), (["html"], "text")])
+def test_a_preferred_type_that_the_recipe_does_not_read_is_noted(types: list[str], kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    preferred = {"prefer": {"type": [kind, "html"]}}
+    stages = {"ingest": {"types": types}, "extract": {}, "dedup_exact": preferred}
+    path.write_text(yaml.safe_dump({"name": "mine", "stages": stages}, sort_keys=False))
+    (finding,) = lint(str(path))
+    assert (finding.fault, finding.where) == (False, "dedup_exact")
+    assert (
+        f"the type {kind!r}, which the recipe does not read: `types` has {', '.join(types)}; add it" in finding.message
+    )
+    path.write_text(path.read_text().replace("types:", f"types:\n    - {kind}"))
+    assert not lint(str(path))
+
+
 def test_all_faults_are_said_at_once_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(

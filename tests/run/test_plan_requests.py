@@ -4,13 +4,15 @@ import hashlib
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.run.plan import numbered, plan, resources_of, secret_variable
 from pipeline_tasks.run.request import RefineRequest
+from pipeline_tasks.schema import PAGE
 from tests.refining import commit_parent
 from tests.toys import table
 
@@ -42,6 +44,17 @@ def test_a_span_has_its_shards_and_a_whole_stage_all(tmp_path: Path) -> None:
     assert planned.inputs(None) == planned.parent.shards
     assert planned.inputs((1, 3)) == planned.parent.shards[1:3]
     assert planned.path == f"toy_map/{planned.fingerprint}/manifest.json"
+
+
+@pytest.mark.parametrize("stage", ["filter_url", "filter_language"])
+def test_a_stage_of_documents_is_refused_where_there_are_none_yet(stage: str, tmp_path: Path) -> None:
+    """It read what pages have, and ended with columns that it had promised: the message blamed the stage."""
+    parent = commit_parent(tmp_path, [pa.Table.from_pylist([], PAGE)])
+    with pytest.raises(
+        SchemaBroken, match=rf"{stage} needs columns \['id', 'title', 'chars'\] .*writes them before it"
+    ):
+        plan(RefineRequest(str(tmp_path), stage, {}, parent))
+    plan(RefineRequest(str(tmp_path), "extract", {}, parent))
 
 
 def test_files_that_params_name_have_absolute_paths_and_their_digests(

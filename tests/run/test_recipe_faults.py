@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.cards import adds, stage_card
+from pipeline_tasks.cards import adds, has_param, stage_card
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.preflight import PlannedRun, recipes, refuse
 from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
 from pipeline_tasks.run.recipe_faults import (
     PII_CONNECTION,
@@ -16,6 +17,7 @@ from pipeline_tasks.run.recipe_faults import (
     file_faults,
     missing_files,
     order_faults,
+    type_faults,
 )
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stages import NAMES
@@ -52,6 +54,20 @@ def test_a_stage_behind_the_one_that_removes_what_it_needs_is_found_with_its_pla
     *_, finding = order_faults(recipe({"extract": {}, "ingest": {}}))
     assert (finding.where, finding.fault) == ("ingest", True)
     assert {"payload", "extract"} <= set(re.findall(r"\w+", finding.message))
+
+
+@pytest.mark.parametrize("stage", [name for name in NAMES if has_param(name, "prefer")])
+def test_a_type_of_files_that_nobody_reads_is_found_with_the_one_that_was_meant(stage: str) -> None:
+    ours = recipe({**START, "embed": {"model": "m"}, stage: {"prefer": {"type": ["pfd", "html"]}}})
+    (finding,) = type_faults(ours)
+    assert (finding.where, finding.fault) == (stage, True)
+    assert "'pfd' (did you mean 'pdf'?)" in finding.message
+    with pytest.raises(RecipeError, match=f"{stage}: `prefer`: no type of file is called 'pfd'"):
+        refuse([*recipes(PlannedRun("root", (ours,)))])
+
+
+def test_values_of_other_columns_are_free() -> None:
+    assert not list(type_faults(recipe({**START, "dedup_exact": {"prefer": {"source": ["pfd"]}}})))
 
 
 def test_stages_that_read_vectors_leave_all_columns_to_those_behind() -> None:

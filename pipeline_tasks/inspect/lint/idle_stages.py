@@ -8,12 +8,16 @@ from dataclasses import replace
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, stage_card
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.file_types import type_names
 from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.recipe import Recipe, Step, kept_languages
 from pipeline_tasks.run.plan import secret_of
-from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
+from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, preferred_types, vectors_of
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import P, Secret, Stage
+
+READ_TYPES = "types"
+"""The param that names the types of files which a recipe reads."""
 
 NAMED = "languages"
 """The param that names the languages whose documents a stage compares, by its model's card without it."""
@@ -29,6 +33,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
             yield Finding(fault=False, where=step.stage, message=message)
     yield from empty_sections(recipe)
     yield from _unread_languages(recipe)
+    yield from _unread_types(recipe)
     yield from _model_of_unknown_languages(recipe)
 
 
@@ -45,6 +50,19 @@ def _unread_languages(recipe: Recipe) -> Iterator[Finding]:
         card = stage_card(step.stage)
         for idle in card.unread(bind(card, step.params), kept) if card.unread else ():
             yield Finding(fault=False, where=step.stage, message=str(idle))
+
+
+def _unread_types(recipe: Recipe) -> Iterator[Finding]:
+    """Find types of files that a stage prefers and that no stage of the recipe reads."""
+    params = [bind(stage_card(step.stage), step.params) for step in recipe.steps]
+    read = next((getattr(each, READ_TYPES) for each in params if hasattr(each, READ_TYPES)), type_names())
+    for step, kinds in preferred_types(recipe):
+        for kind in kinds:
+            if kind in type_names() and kind not in read:
+                message = (
+                    f"`prefer` names the type {kind!r}, which the recipe does not read: `types` has {', '.join(read)}"
+                )
+                yield Finding(fault=False, where=step.stage, message=f"{message}; add it there, or remove it here")
 
 
 def _model_of_unknown_languages(recipe: Recipe) -> Iterator[Finding]:

@@ -26,7 +26,13 @@ _UNKNOWN = frozenset({"unknown/unknown", "application/unknown", "*/*"})
 _TAGS = "!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p"
 _HTML = re.compile(rf"(?i)[\t\n\f\r ]*<(?:(?:{_TAGS})[ >]|!--)".encode())
 _XML = re.compile(rb"[\t\n\f\r ]*<\?xml")
-_ROOT = re.compile(rb"(?i)<(?:!doctype )?html\b")
+ROOT = (
+    r"[\t\n\f\r ]*(?:<\?[^>]*>[\t\n\f\r ]*|<!--(?:[^-]|-[^-]|--+[^->])*--+>[\t\n\f\r ]*)*"
+    r"<(?i:!doctype\s+html|html)\b"
+)
+"""How a page begins whatever it is called: its doctype or root, behind an XML declaration and comments."""
+
+_ROOT = re.compile(ROOT.encode())
 _UTF8_MARK, _WIDE_SIGNS = b"\xef\xbb\xbf", b"\xfe\xff"
 FILES = (
     r"%PDF-|%!PS-Adobe-|\x1f\x8b\x08|PK\x03\x04|Rar!\x1a|GIF8[79]a|\x89PNG|\xff\xd8\xff|RIFF....(?:WEBP|WAVE|AVI )"
@@ -67,7 +73,7 @@ def sniffed_type(body: bytes | memoryview) -> str:
     """Return the type that the first bytes of a page show: markup, text without binary bytes, or another file."""
     start = bytes(body[:_START])
     signs = start.removeprefix(_UTF8_MARK).replace(b"\0", b"")  # UTF-16 has a NUL beside each
-    if _HTML.match(signs.lstrip(_WIDE_SIGNS)) or (_XML.match(signs) and _ROOT.search(signs)):
+    if _HTML.match(signs.lstrip(_WIDE_SIGNS)) or (_XML.match(signs) and _ROOT.match(signs)):
         return HTML
     if _XML.match(signs):
         return XML
