@@ -13,6 +13,7 @@ from refinery_files.pdf import pdfium
 from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
 from refinery_files.pdf.grids import Grid, grids_of, with_grids
 from refinery_files.pdf.hidden import Sight
+from refinery_files.pdf.inline import with_inline_code
 from refinery_files.pdf.joining import Joiner, goes_on
 from refinery_files.pdf.lines import Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
@@ -103,10 +104,10 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Si
         rules = read_rules(*drawn)
         by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
         found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else ()
-        lines = [line for characters in found for line in lines_of(characters, rules.down)]
+        elements = structure.elements if structure else []
+        lines = [line for one in found for line in lines_of(with_inline_code(one, elements), rules.down)]
         is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
         unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))
-        elements = structure.elements if structure else []
         kept = [] if unread else lines
         return Page(kept, *_ends(page), unread, grids_of(rules), elements, is_image=is_image)
     finally:

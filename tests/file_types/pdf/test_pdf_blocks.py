@@ -200,19 +200,21 @@ def test_a_page_that_stands_on_its_side_is_read() -> None:
     assert parts(turned) == (f"<p>{' '.join(FULL)}</p>",)
 
 
-def tagged(*pages: list[tuple[str, str]]) -> bytes:
-    """Return a tagged PDF; each page has the roles and texts of its elements."""
+def tagged(*pages: list[tuple[str, str] | tuple[str, str, int, int]]) -> bytes:
+    """Return a tagged PDF; each page has the roles and texts of its elements, and where they stand from below."""
     drawn, numbers, tree = [], [], []
     objects: dict[int, bytes] = {}
     for number, page in enumerate(pages):
         drawn.append(
             [
-                f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
-                for at, (role, text) in enumerate(page)
+                f"/{role} <</MCID {at}>> BDC BT /{'M' if role == 'Code' else 'R'} 10 Tf {x} {y} Td ({text}) Tj ET EMC"
+                for at, (role, text, x, y) in enumerate(
+                    (*one, 50, 700 - 14 * at) if len(one) == 2 else one for at, one in enumerate(page)
+                )
             ]
         )
         first = 1010 + len(tree)
-        for at, (role, _) in enumerate(page):
+        for at, (role, *_) in enumerate(page):
             entry = f"<</Type/StructElem/S/{role}/P 1001 0 R/Pg {10 + 2 * number} 0 R/K {at}>>"
             objects[first + at] = entry.encode()
             tree.append(f"{first + at} 0 R")
@@ -227,6 +229,34 @@ def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
     body = tagged([("LI", "4. Ask."), ("LI", "5. Give the path of its")], [("LI", "file at once.")])
     assert read(body).parts == ("<p>4. Ask.</p>\n<p>5. Give the path of its file at once.</p>", "")
     assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
+
+
+def test_declared_code_within_a_line_is_of_the_text_around_it() -> None:
+    """Only code that has its lines to itself is a block."""
+    body = tagged(
+        [
+            ("H1", "Escapes"),
+            ("P", "All of them are short.", 50, 680),
+            ("Span", "They begin with", 50, 650),
+            ("Code", "&#", 125, 650),
+            ("Span", "and end with", 142, 650),
+            ("Code", ";", 203, 650),
+            ("Span", ".", 209, 650),
+            ("Code", "a: 1", 50, 620),
+            ("Code", "|", 80, 620),
+            ("Code", "b: 2", 50, 608),
+            ("P", "What follows is no code, and says so in a sentence of its own.", 50, 580),
+        ]
+    )
+    (part,) = read(body).parts
+    assert part.split("\n") == [
+        "<h1>Escapes</h1>",
+        "<p>All of them are short.</p>",
+        "<p>They begin with &amp;# and end with ;.</p>",
+        "<pre>a: 1 |</pre>",
+        "<pre>b: 2</pre>",
+        "<p>What follows is no code, and says so in a sentence of its own.</p>",
+    ]
 
 
 def test_words_that_stand_on_their_sides_are_apart_where_there_is_white_between_them() -> None:
