@@ -15,19 +15,18 @@ from refinery_files.pdf.grids import Grid, grids_of, with_grids
 from refinery_files.pdf.hidden import Sight
 from refinery_files.pdf.inline import with_inline_code
 from refinery_files.pdf.joining import Joiner, goes_on
-from refinery_files.pdf.lines import Line, lines_of, read_characters
+from refinery_files.pdf.lines import Found, Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
 from refinery_files.pdf.metadata import day_of, language_of, title_of
 from refinery_files.pdf.opening import opened
-from refinery_files.pdf.rules import read_rules
+from refinery_files.pdf.rules import NONE, read_rules
 from refinery_files.pdf.running import without_running
 from refinery_files.pdf.structure import Element, read_structure
 from refinery_files.pdf.tables import with_tables
-from refinery_files.pdf.unread import is_garbled, is_scanned
+from refinery_files.pdf.unread import is_garbled, is_lost, is_scanned
 
 # characters below which a page may be an image of text
 _FEW = 100
-_NOTHING: tuple[list[int], np.ndarray] = ([], np.zeros(0, np.int32))
 # characters of one page; what has more is no page of text
 _MOST_CHARACTERS = 400_000
 
@@ -47,6 +46,8 @@ class Page:
     """Whether it cannot be opened."""
     is_image: bool = False
     """Whether it is an image of its text."""
+    has_lost_fonts: bool = False
+    """Whether it is unread because fonts are missing in the file."""
 
 
 def read(body: bytes) -> FileText:
@@ -78,7 +79,7 @@ def read(body: bytes) -> FileText:
 
 
 def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
-    """Return whether there is no word because some pages cannot be opened, or the file's end is missing.
+    """Return whether there is no word because pages or fonts cannot be opened, or the file's end is missing.
 
     Characters of a cut file are garbled because their fonts are missing; images in it are whole or cannot be opened.
     """
@@ -86,7 +87,8 @@ def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
         return False
     if is_cut:
         return not any(page.is_image for page in pages)
-    return any(page.is_lost for page in pages) and not any(page.is_unread and not page.is_lost for page in pages)
+    unread = [page.is_lost or page.has_lost_fonts for page in pages if page.is_unread]
+    return bool(unread) and all(unread)
 
 
 def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Sight) -> Page:
@@ -99,17 +101,27 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Si
     try:
         count = min(text_page.count_chars(), _MOST_CHARACTERS)
         structure = read_structure(page.raw) if is_tagged and count else None
-        # tags say what is a table, and few characters that there may be an image instead
-        drawn = _drawn(page) if structure is None or count < _FEW else _NOTHING
-        rules = read_rules(*drawn)
+        # tags say what is a table
+        rules = read_rules(*_drawn(page)) if structure is None else NONE
         by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
-        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else ()
+        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else Found()
         elements = structure.elements if structure else []
-        lines = [line for one in found for line in lines_of(with_inline_code(one, elements), rules.down)]
-        is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
-        unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))
+        lines = [line for one in found.characters for line in lines_of(with_inline_code(one, elements), rules.down)]
+        few = count - found.lost < _FEW or found.lost == found.visible
+        is_image = few and is_scanned(sum(len(line.text) for line in lines), _image_share(page))
+        has_lost_fonts = not is_image and is_lost(found.visible, found.lost)
+        is_odd = count >= _FEW and is_garbled(" ".join(line.text for line in lines))
+        unread = is_image or has_lost_fonts or is_odd
         kept = [] if unread else lines
-        return Page(kept, *_ends(page), unread, grids_of(rules), elements, is_image=is_image)
+        return Page(
+            kept,
+            *_ends(page),
+            unread,
+            grids_of(rules),
+            elements,
+            is_image=is_image,
+            has_lost_fonts=has_lost_fonts,
+        )
     finally:
         text_page.close()
         page.close()
@@ -127,8 +139,9 @@ def _drawn(page: pdfium2.PdfPage) -> tuple[list[int], np.ndarray]:
     return objects, pdfium.types_of(objects)
 
 
-def _image_share(page: pdfium2.PdfPage, objects: list[int], kinds: np.ndarray) -> float:
+def _image_share(page: pdfium2.PdfPage) -> float:
     """Return the share of a page that its images fill."""
+    objects, kinds = _drawn(page)
     pictured = np.isin(kinds, (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM))
     images = [one for one, is_image in zip(objects, pictured.tolist(), strict=True) if is_image]
     if not images:

@@ -99,6 +99,34 @@ def test_a_cut_file_of_which_nothing_is_read_is_damaged_and_none_of_images_scann
     assert read(scan[: scan.index(b"xref")])[2:] == ((1,), None, None, None, True)
 
 
+def lost(text: str, y: int = 700) -> str:
+    """Return a text in codes of two bytes for a font that the file names and does not have."""
+    return f"BT /X 10 Tf 50 {y} Td <{''.join(f'{ord(letter) - 29:04X}' for letter in text)}> Tj ET"
+
+
+def with_lost_font(*pages: list[Drawn | str]) -> bytes:
+    return pdf(*pages).replace(b"/Font<<", b"/Font<</X 1000 0 R")
+
+
+def test_pages_of_lost_fonts_are_unread_and_a_few_of_their_characters_are_left_out() -> None:
+    """What PDFium writes for them are letters that are moved by a number."""
+    texts = lines(TEXTS * 4)
+    body = with_lost_font(
+        texts, [lost("The mills stand on the hill."), *texts], [lost("mill"), *texts], [lost("A mill.")]
+    )
+    found = read(body)
+    whole = f"<p>{' '.join(TEXTS * 4)}</p>"
+    assert found.unread == (2, 4)
+    assert found.parts == (whole, "", whole, "")
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_file_without_its_fonts_is_damaged(is_cut: bool) -> None:
+    body = with_lost_font([lost("The mills stand on the hill.")], [lost("A mill.")])
+    with pytest.raises(FileRefused, match="damaged"):
+        read(body[: body.index(b"xref")] if is_cut else body)
+
+
 def test_a_cut_file_whose_catalog_is_lost_is_mended() -> None:
     body = pdf(lines(TEXTS), lines(TEXTS[1:]))
     begin = body.index(b"10 0 obj")
