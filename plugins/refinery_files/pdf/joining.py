@@ -12,7 +12,9 @@ _UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u
 _NO_SPACE = re.compile(rf"[{_UNSPACED}]\n(?=[{_UNSPACED}])")
 _HYPHENS = "-\u00ad\u2010"
 _BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]*)")
-_COMPOUND = re.compile(r"\w+(?:[-\u2010]\w+)+")
+_APOSTROPHE = re.compile("['\u2019]")
+# two parts of a compound, which may have more
+_COMPOUND = re.compile(r"(\w+)(?=[-\u2010](\w+))")
 _WORD = re.compile(r"\w+")
 # numbers in words have their hyphen, in English and French
 _NUMBER = re.compile(
@@ -41,12 +43,12 @@ class Joiner:
         return Counter(_WORD.findall(self._text))
 
     @cached_property
-    def _compounds(self) -> Counter[str]:
+    def _compounds(self) -> Counter[tuple[str, str]]:
         return Counter(_COMPOUND.findall(self._text))
 
     @cached_property
     def _broken(self) -> list[tuple[str, str]]:
-        return _BROKEN.findall(self._text)
+        return [_core(*parts) for parts in _BROKEN.findall(self._text)]
 
     @cached_property
     def _parts(self) -> Counter[str]:
@@ -77,19 +79,20 @@ class Joiner:
         whole, compound = before + after, f"{before}-{after}"
         if is_soft or not after[0].islower():
             return whole if is_soft else compound
-        words, compounds = self._written(before, after)
+        core = _core(before.lower(), after.lower())
+        words, compounds = self._written(*core)
         if words != compounds:
             return whole if words > compounds else compound
-        is_compound = self._has_compounds_alone and self._is_word(before) and self._is_word(after)
-        return compound if is_compound or _NUMBER.fullmatch(compound.lower()) else whole
+        is_compound = self._has_compounds_alone and all(map(self._is_word, core))
+        return compound if is_compound or _NUMBER.fullmatch("-".join(core)) else whole
 
     def _is_word(self, part: str) -> bool:
         """Return whether a part of a broken word is a word of the document by itself."""
-        return self._words[part.lower()] > self._parts[part.lower()]
+        return self._words[part] > self._parts[part]
 
     def _written(self, before: str, after: str) -> tuple[int, int]:
         """Return how often the document has two parts as a word within a line, and with a hyphen."""
-        return self._words[(before + after).lower()], self._compounds[f"{before}-{after}".lower()]
+        return self._words[before + after], self._compounds[before, after]
 
     @cached_property
     def _has_compounds_alone(self) -> bool:
@@ -101,6 +104,11 @@ class Joiner:
         if any(words > compounds for words, compounds in broken):
             return False
         return any(compounds for _, compounds in broken) or len(broken) * _RARE <= len(self._lines)
+
+
+def _core(before: str, after: str) -> tuple[str, str]:
+    """Return the parts of a broken word without an elided article before it, and without its ending behind it."""
+    return _APOSTROPHE.split(before)[-1], _APOSTROPHE.split(after)[0]
 
 
 def goes_on(before: Block, after: Block) -> bool:

@@ -100,6 +100,24 @@ def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) 
     assert f" his {word} maps " in parts(lines(BROKEN), *pages)[0]
 
 
+@pytest.mark.parametrize(
+    ("broken", "joined"),
+    [
+        (("d'apt-", "cache"), "d'apt-cache"),
+        (("the apt-", "cache's"), "the apt-cache's"),
+        (("\u2018apt-", "cache\u2019"), "\u2018apt-cache\u2019"),
+        (("(\u201capt-", "cache\u201d)"), "(\u201capt-cache\u201d)"),
+        (("my-apt-", "cache"), "my-apt-cache"),
+        (("l'aujour-", "d'hui"), "l'aujourd'hui"),
+        (("l'apt-", "itude"), "l'aptitude"),
+    ],
+)
+def test_a_broken_word_is_looked_up_without_what_is_not_of_it(broken: tuple[str, str], joined: str) -> None:
+    known = ["Of the apt-cache-dir, of aptitude and aujourd'hui much is told."]
+    page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
+    assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
+
+
 def test_numbers_in_words_keep_their_hyphens() -> None:
     texts = [
         "The lid is taken off the pot after a time of some twenty-",
