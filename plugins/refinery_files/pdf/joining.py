@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cached_property
+from itertools import pairwise
 
 from refinery_files.pdf.blocks import SENTENCE_ENDS, Block, label_of, marker_of, unmarked
 from refinery_files.pdf.lines import Line
@@ -25,6 +26,8 @@ _NUMBER = re.compile(
 )
 # of so many lines one ends in a hyphen where words are broken; texts in four languages have one of 5 to 60
 _RARE = 60
+# in sizes: the least height of a figure with the white around it
+_FIGURE = 6.0
 _LEADERS = re.compile(r"(?:\s*\.){5,}\s*")
 
 # ligatures, and letters of Arabic and Hebrew in the forms that they are shown in
@@ -125,6 +128,26 @@ def goes_on(before: Block, after: Block) -> bool:
     # words of scripts without small letters, and names and numbers: if the last line is full
     is_full = before.column[1] - before.lines[-1].right < 1.5 * before.size
     return is_full and not before.lines[-1].is_right_to_left and len(before.lines) > 1
+
+
+def goes_on_below(before: Block, after: Block, *, are_apart: bool) -> bool:
+    """Return whether a paragraph goes on below a figure, on its page or another one (`are_apart`).
+
+    Its last line is full, and what follows begins within a sentence. What is declared is whole already.
+    """
+    last, first = before.lines[-1], after.lines[0]
+    is_below = are_apart or (
+        abs(first.left - before.left) < before.size and first.base - last.base > _FIGURE * last.size
+    )
+    is_full = before.column[1] - last.right < 1.5 * before.size and len(before.lines) > 2
+    # what ends in a number is a row of figures
+    is_within = first.text[:1].islower() and first.element < 0 and not last.text[-1:].isdigit()
+    return is_below and is_full and is_within and _is_running(before) and _is_running(after) and goes_on(before, after)
+
+
+def _is_running(block: Block) -> bool:
+    """Return whether each line of a block is below the one before it: what stands side by side is a row."""
+    return all(below.base - line.base > 0.4 * line.size for line, below in pairwise(block.lines))
 
 
 def _is_rest(before: Block, after: Block) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pypdfium2 as pdfium2
@@ -10,11 +11,11 @@ from pypdfium2 import raw
 
 from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 from refinery_files.pdf import pdfium
-from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
+from refinery_files.pdf.blocks import Block, blocks_of, is_labeled, tagged_blocks
 from refinery_files.pdf.grids import Grid, grids_of, with_grids
 from refinery_files.pdf.hidden import Sight
 from refinery_files.pdf.inline import with_inline_code
-from refinery_files.pdf.joining import Joiner, goes_on
+from refinery_files.pdf.joining import Joiner, goes_on, goes_on_below
 from refinery_files.pdf.lines import Found, Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
 from refinery_files.pdf.metadata import day_of, language_of, title_of
@@ -29,6 +30,8 @@ from refinery_files.pdf.unread import is_garbled, is_lost, is_scanned
 _FEW = 100
 # characters of one page; what has more is no page of text
 _MOST_CHARACTERS = 400_000
+# blocks of a figure that stand between a paragraph and its rest
+_MOST_BETWEEN = 4
 
 
 @dataclass(slots=True)
@@ -205,27 +208,77 @@ def _with_tables(lines: list[Line], grids: list[Grid], has_code: bool) -> list[L
 
 
 def _with_joined_columns(blocks: list[Block]) -> list[Block]:
-    """Return blocks of which paragraphs go on in the next column."""
+    """Return blocks of which paragraphs go on in the next column, or below a figure."""
     joined: list[Block] = []
     for block in blocks:
-        if joined and block.top < joined[-1].bottom - block.size and goes_on(joined[-1], block):
+        is_above = bool(joined) and block.top < joined[-1].bottom - block.size
+        if is_above and goes_on(joined[-1], block):
             joined[-1].lines += block.lines
+        elif (torn := _torn(joined, [block], are_apart=False)) is not None:
+            torn[0].lines += block.lines
         else:
             joined.append(block)
     return joined
 
 
+def _torn(before: list[Block], after: list[Block], *, are_apart: bool) -> tuple[Block, Block] | None:
+    """Return a paragraph and its rest, between which a figure stands: white, tables, and captions of another size."""
+    for rest in after[:_MOST_BETWEEN]:
+        for block in before[: -_MOST_BETWEEN - 1 : -1]:
+            if block.kind == rest.kind == "p" and goes_on_below(block, rest, are_apart=are_apart):
+                return block, rest
+            if not _is_of_figure(block, rest):
+                break
+        if before and not _is_of_figure(rest, before[-1]):
+            break
+    return None
+
+
+def _is_of_figure(block: Block, text: Block) -> bool:
+    return block.kind == "table" or (block.kind == "p" and abs(block.size - text.size) > 0.08 * text.size)
+
+
 def _join_pages(pages: list[list[Block]]) -> None:
     """Move what goes on with a page's last paragraph to it."""
+    for before, page in reversed([*pairwise(pages)]):
+        _cut_head(before, page)
     last: Block | None = None
-    for page in pages:
-        if last is not None and page and goes_on(last, page[0]):
-            last.lines += page.pop(0).lines
-        elif last is not None and page and _is_cut_row(last, page[0]):
+    for before, page in pairwise(pages):
+        last = before[-1] if before else last
+        if last is None or not page:
+            continue
+        rest, block = _rest_of(before, last, page)
+        if rest is not None:
+            page.remove(rest)
+            block.lines += rest.lines
+            block.is_open = rest.is_open
+            block.is_numbered = block.is_numbered or (block.kind == "li" and is_labeled(block.lines))
+        elif _is_cut_row(last, page[0]):
             cells = page[0].rows.pop(0)
-            last.rows[-1] = [f"{before}\n{after}".strip() for before, after in zip(last.rows[-1], cells, strict=True)]
-        if page:
-            last = page[-1]
+            last.rows[-1] = [f"{one}\n{other}".strip() for one, other in zip(last.rows[-1], cells, strict=True)]
+
+
+def _rest_of(before: list[Block], last: Block, page: list[Block]) -> tuple[Block | None, Block]:
+    """Return the block of a page that is the rest of one of the page before, and that one.
+
+    A file declares it, or it stands at the ends of the pages; figures and tables may stand between.
+    """
+    opened = next((block for block in reversed(before or [last]) if block.is_open), None)
+    rest = next((block for block in page if block.is_rest), None)
+    if opened is not None and rest is not None and opened.kind == rest.kind and opened.kind != "table":
+        return rest, opened
+    if goes_on(last, page[0]):
+        return page[0], last
+    torn = _torn(before, page, are_apart=True)
+    return (torn[1], torn[0]) if torn else (None, last)
+
+
+def _cut_head(before: list[Block], after: list[Block]) -> None:
+    """Take the head of a table from a page on which it is repeated."""
+    if not before or not after or before[-1].kind != "table" or after[0].kind != "table":
+        return
+    if len(after[0].rows) > 1 and after[0].rows[0] == before[-1].rows[0]:
+        after[0].rows.pop(0)
 
 
 def _is_cut_row(before: Block, after: Block) -> bool:

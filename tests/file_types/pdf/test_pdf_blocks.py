@@ -209,6 +209,24 @@ def test_what_stands_in_a_grid_is_a_table_with_cells_of_many_lines() -> None:
     assert parts(page) == (TABLE.replace("Old", "Old and closed") + f"\n<p>{' '.join(FULL)}</p>",)
 
 
+def test_the_head_of_a_table_is_not_repeated_on_its_next_pages() -> None:
+    head, *rows = TABLE.removeprefix("<table>").removesuffix("</table>").replace("</tr>", "</tr>\n").split()
+    assert parts(cells(300), cells(300), cells(300)) == (TABLE, *[f"<table>{''.join(rows)}</table>"] * 2)
+    assert head == "<tr><td>mill</td><td>height</td><td>stones</td></tr>"
+
+
+@pytest.mark.parametrize("between", [[], [Drawn(90, 250, "A mill, seen from the river", 8)], cells(210)])
+def test_a_paragraph_goes_on_below_a_figure(between: list[Drawn]) -> None:
+    rest = ["stand still for most of the summer, and the wheels", "of all of them are mended then."]
+    whole = f"<p>{' '.join([*FULL[:3], *rest])}</p>"
+    assert whole in parts([*lines(FULL[:3]), *between, *lines(rest, y=320)])[0]
+    first, second = parts(lines(FULL[:3], y=700), [*between, *lines(rest, y=320)])
+    assert first == whole
+    assert ("mended" in second, bool(second)) == (False, bool(between))
+    ended = [*FULL[:2], "highest. In a dry year it falls by half a meter in it."]
+    assert "<p>stand still" in parts([*lines(ended), *between, *lines(rest, y=320)])[0]
+
+
 def test_text_is_escaped() -> None:
     assert parts(lines(["a < b & c > d"])) == ("<p>a &lt; b &amp; c &gt; d</p>",)
 
@@ -247,6 +265,42 @@ def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
     body = tagged([("LI", "4. Ask."), ("LI", "5. Give the path of its")], [("LI", "file at once.")])
     assert read(body).parts == ("<p>4. Ask.</p>\n<p>5. Give the path of its file at once.</p>", "")
     assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
+
+
+def over_pages(*items: tuple[str, str]) -> bytes:
+    """Return a tagged PDF of two pages: the text on each of elements that both may have a part of."""
+    drawn: list[list[str]] = [[], []]
+    parents: list[list[str]] = [[], []]
+    objects: dict[int, bytes] = {}
+    for at, texts in enumerate(items):
+        kids = ""
+        for page, text in enumerate(texts):
+            if not text:
+                continue
+            mark = len(drawn[page])
+            drawn[page].append(f"/LI <</MCID {mark}>> BDC BT /R 10 Tf 50 {700 - 14 * mark} Td ({text}) Tj ET EMC")
+            parents[page].append(f"{1010 + at} 0 R")
+            kids += f"<</Type/MCR/Pg {10 + 2 * page} 0 R/MCID {mark}>>"
+        objects[1010 + at] = f"<</Type/StructElem/S/LI/P 1001 0 R/K[{kids}]>>".encode()
+    numbers = "".join(f"{page}[{' '.join(found)}]" for page, found in enumerate(parents))
+    objects[1000] = f"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[{numbers}]>>>>".encode()
+    every = " ".join(f"{number} 0 R" for number in objects if number >= 1010)
+    objects[1001] = f"<</Type/StructElem/S/L/P 1000 0 R/K[{every}]>>".encode()
+    return pdf(*drawn, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
+
+
+def test_an_item_goes_on_where_its_element_does() -> None:
+    """What is declared needs no label, and no sentence that goes on."""
+    body = over_pages(("Milk.", ""), ("Bread of rye.", "It is bought at the mill."), ("", "Salt."))
+    assert read(body).parts == (
+        "<ul>\n<li>Milk.</li>\n<li>Bread of rye. It is bought at the mill.</li>\n</ul>",
+        "<ul>\n<li>Salt.</li>\n</ul>",
+    )
+
+
+def test_an_item_whose_number_is_all_that_a_page_has_of_it_is_whole() -> None:
+    body = over_pages(("1. Milk.", ""), ("2.", "Bread."), ("", "3."))
+    assert read(body).parts == ("<p>1. Milk.</p>\n<p>2. Bread.</p>", "<p>3.</p>")
 
 
 def test_declared_code_within_a_line_is_of_the_text_around_it() -> None:
