@@ -17,6 +17,11 @@ _APOSTROPHE = re.compile("['\u2019]")
 # two parts of a compound, which may have more
 _COMPOUND = re.compile(r"(\w+)(?=[-\u2010](\w+))")
 _WORD = re.compile(r"\w+")
+# at the end of a line, signs that a word may begin with: quotes open and close words
+_SIGN = re.compile(r"(?<!\S)([!#-&(-/:-@\[-`{-~]{1,3})\n(?=(\w))")
+_SIGN_BEFORE = re.compile(r"(?<!\S)([!#-&(-/:-@\[-`{-~]{1,3})( ?)(?=(\w))")
+# and what is within a word for certain: the slash of a path before more of it, a hyphen before a number
+_WITHIN = re.compile(r"(?<=[^\s/]/)\n(?=\w+[/._=?&-]\w)|(?<=\w-)\n(?=\d)")
 # numbers in words have their hyphen, in English and French
 _NUMBER = re.compile(
     r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-"
@@ -68,7 +73,7 @@ class Joiner:
     def clean(self, text: str) -> str:
         """Return text with its lines joined."""
         if "\n" in text:
-            text = _BROKEN.sub(self._whole, text)
+            text = _SIGN.sub(self._with_sign, _WITHIN.sub("", _BROKEN.sub(self._whole, text)))
         if "..." in text or ". . ." in text:
             text = _LEADERS.sub(" \u2026 ", text)
         if not text.isascii():
@@ -88,6 +93,16 @@ class Joiner:
             return whole if words > compounds else compound
         is_compound = self._has_compounds_alone and all(map(self._is_word, core))
         return compound if is_compound or _NUMBER.fullmatch("-".join(core)) else whole
+
+    def _with_sign(self, found: re.Match[str]) -> str:
+        """Return a sign, and a blank if the document has more often one behind it; a dash is no pair of hyphens."""
+        sign, is_letter = found[1], found[2].isalpha()
+        touching, apart = (self._signs[sign, blank, is_letter] for blank in ("", " "))
+        return sign if touching > apart or (sign == "--" and not apart) else f"{sign} "
+
+    @cached_property
+    def _signs(self) -> Counter[tuple[str, str, bool]]:
+        return Counter((sign, blank, first.isalpha()) for sign, blank, first in _SIGN_BEFORE.findall(self._text))
 
     def _is_word(self, part: str) -> bool:
         """Return whether a part of a broken word is a word of the document by itself."""

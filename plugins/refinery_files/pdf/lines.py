@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from refinery_files.pdf import pdfium
+from refinery_files.pdf.letter_spacing import without_letter_spaces
 from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
 from refinery_files.pdf.unread import lost_fonts
 
@@ -324,6 +325,7 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
         spaced[_exponents(characters, gap)] = False
+        spaced = without_letter_spaces(characters.codes, characters.size, gap, spaced, starts)
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2

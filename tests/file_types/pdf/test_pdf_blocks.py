@@ -118,6 +118,46 @@ def test_a_broken_word_is_looked_up_without_what_is_not_of_it(broken: tuple[str,
     assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
 
 
+@pytest.mark.parametrize(
+    ("broken", "joined"),
+    [
+        (("all of it --", "install it"), "all of it --install it"),
+        (("the park ?", "name(mill)"), "the park ?name(mill)"),
+        (("the mill =", "the house"), "the mill = the house"),
+        (("at fs/mills/", "old_ones.txt"), "at fs/mills/old_ones.txt"),
+        (("the folder mills/", "and hills"), "the folder mills/ and hills"),
+        (("of dev-2026-", "45 and 46"), "of dev-2026-45 and 46"),
+    ],
+)
+def test_a_sign_at_the_end_of_a_line_is_of_the_word_that_it_begins(broken: tuple[str, str], joined: str) -> None:
+    """What the document writes elsewhere decides."""
+    known = ["Of the terms ?any and ?all there is more = much more to tell."]
+    page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
+    assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
+
+
+def test_two_hyphens_are_a_dash_where_the_document_has_them_apart() -> None:
+    page = lines(["The keeper of the mill has told us of all of them --", "rye is dear -- in the spring."])
+    assert parts(page) == ("<p>The keeper of the mill has told us of all of them -- rye is dear -- in the spring.</p>",)
+
+
+@pytest.mark.parametrize(
+    ("operators", "text"),
+    [
+        ("2.5 Tc 4 Tw (CHAPTER ONE)", "CHAPTER ONE"),
+        ("2.5 Tc 4 Tw (The old mill)", "The old mill"),
+        ("2 Tc (MILLER)", "MILLER"),
+        ("(C H A P T E R)", "CHAPTER"),
+        ("(A B C D E F G)", "A B C D E F G"),
+        ("(a b I c B d)", "a b I c B d"),
+        ("6 Tc (MILLER)", "M I L L E R"),
+    ],
+)
+def test_letters_of_a_word_that_are_set_apart_are_one_word(operators: str, text: str) -> None:
+    page = [f"BT /R 10 Tf 50 700 Td {operators} Tj ET", *lines(FULL, y=200)]
+    assert parts(page)[0].split("\n")[0] == f"<p>{text}</p>"
+
+
 def test_numbers_in_words_keep_their_hyphens() -> None:
     texts = [
         "The lid is taken off the pot after a time of some twenty-",
