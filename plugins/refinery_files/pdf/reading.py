@@ -72,7 +72,7 @@ def read(body: bytes) -> FileText:
             _parts(pages),
             is_paged=True,
             unread=tuple(number for number, page in enumerate(pages, 1) if page.is_unread),
-            title=title_of(document),
+            title=title_of(document, [line.text for line in pages[0].lines] if pages else ()),
             language=language_of(document),
             published=day_of(document),
             is_cut=is_cut,

@@ -25,6 +25,25 @@ def test_names_of_files_are_no_titles(title: str) -> None:
     assert read(pdf(lines(TEXTS), info=f"/Title({title})")).title is None
 
 
+@pytest.mark.parametrize(
+    ("title", "line", "is_one"),
+    [
+        ("git-helpers(7)", "git-helpers(7) Manual", True),
+        ("EN-301549", "The standard EN-301549", True),
+        ("U2", "u2", True),
+        ("U2", "A map of U2", False),
+        ("scan0017", "The mills", False),
+        ("report_2", "report_20", False),
+    ],
+)
+def test_a_title_that_may_be_a_name_is_one_that_the_first_page_shows(title: str, line: str, is_one: bool) -> None:
+    body = pdf(
+        [Drawn(50, 80, line, 18), *lines(TEXTS, y=110)],
+        info=f"/Title({title.replace('(7)', chr(92) + '(7' + chr(92) + ')')})",
+    )
+    assert read(body).title == (title if is_one else None)
+
+
 def test_an_image_without_text_is_an_unread_page() -> None:
     scan = "q 600 0 0 800 0 0 cm /I Do Q"
     body = pdf(
