@@ -38,6 +38,10 @@ class Block:
     """Left and right margin of its column."""
     text: str = ""
     level: int = 0
+    is_rest: bool = False
+    """Whether the file declares that it began on a page before."""
+    is_open: bool = False
+    """Whether the file declares that it goes on on the next page."""
 
     @property
     def left(self) -> float:
@@ -154,13 +158,17 @@ def tagged_blocks(lines: Sequence[Line], elements: Sequence[Element], body: floa
             blocks += blocks_of(group, body, has_code)
         elif element.kind == "cell":
             blocks.append(_tagged_table(group, elements))
-        elif element.kind == "p":
-            blocks += _paragraphs(group, body, has_code)
         else:
-            column = min(line.left for line in group), max(line.right for line in group)
-            marked = element.kind == "li" and marker_of(label_of(group)) == "number"
-            blocks.append(Block(element.kind, group, is_numbered=marked, column=column, level=element.level))
+            found = _paragraphs(group, body, has_code) if element.kind == "p" else [_declared(element, group)]
+            found[0].is_rest, found[-1].is_open = not element.begins, not element.ends
+            blocks += found
     return blocks
+
+
+def _declared(element: Element, lines: list[Line]) -> Block:
+    column = min(line.left for line in lines), max(line.right for line in lines)
+    is_numbered = element.kind == "li" and is_labeled(lines)
+    return Block(element.kind, lines, is_numbered=is_numbered, column=column, level=element.level)
 
 
 def _group(line: Line, elements: Sequence[Element]) -> tuple[int, int]:
@@ -196,7 +204,10 @@ def _tagged_table(lines: list[Line], elements: Sequence[Element]) -> Block:
         cells.setdefault(line.element, []).append(line)
     rows: dict[int, list[str]] = {}
     for at in sorted(cells):
-        rows.setdefault(elements[at].row, []).append("\n".join(line.text for line in cells[at]))
+        row = rows.setdefault(elements[at].row, [])
+        # a cell without text, or whose text is on the page before
+        row += [""] * (elements[at].column - len(row))
+        row.append("\n".join(line.text for line in cells[at]))
     return Block("table", lines, rows=list(rows.values()))
 
 
@@ -205,6 +216,11 @@ def marker_of(text: str) -> str | None:
     if _BULLET.match(text):
         return "bullet"
     return "number" if _NUMBER.match(text) else None
+
+
+def is_labeled(lines: Sequence[Line]) -> bool:
+    """Return whether a declared item has a number, which may be all that a page has of it."""
+    return marker_of(f"{label_of(lines)} \u2026") == "number"
 
 
 def label_of(lines: Sequence[Line]) -> str:

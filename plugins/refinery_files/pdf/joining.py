@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cached_property
+from itertools import pairwise
 
 from refinery_files.pdf.blocks import SENTENCE_ENDS, Block, label_of, marker_of, unmarked
 from refinery_files.pdf.lines import Line
@@ -12,8 +13,15 @@ _UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u
 _NO_SPACE = re.compile(rf"[{_UNSPACED}]\n(?=[{_UNSPACED}])")
 _HYPHENS = "-\u00ad\u2010"
 _BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]*)")
-_COMPOUND = re.compile(r"\w+(?:[-\u2010]\w+)+")
+_APOSTROPHE = re.compile("['\u2019]")
+# two parts of a compound, which may have more
+_COMPOUND = re.compile(r"(\w+)(?=[-\u2010](\w+))")
 _WORD = re.compile(r"\w+")
+# at the end of a line, signs that a word may begin with: quotes open and close words
+_SIGN = re.compile(r"(?<!\S)([!#-&(-/:-@\[-`{-~]{1,3})\n(?=(\w))")
+_SIGN_BEFORE = re.compile(r"(?<!\S)([!#-&(-/:-@\[-`{-~]{1,3})( ?)(?=(\w))")
+# and what is within a word for certain: the slash of a path before more of it, a hyphen before a number
+_WITHIN = re.compile(r"(?<=[^\s/]/)\n(?=\w+[/._=?&-]\w)|(?<=\w-)\n(?=\d)")
 # numbers in words have their hyphen, in English and French
 _NUMBER = re.compile(
     r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-"
@@ -23,6 +31,8 @@ _NUMBER = re.compile(
 )
 # of so many lines one ends in a hyphen where words are broken; texts in four languages have one of 5 to 60
 _RARE = 60
+# in sizes: the least height of a figure with the white around it
+_FIGURE = 6.0
 _LEADERS = re.compile(r"(?:\s*\.){5,}\s*")
 
 # ligatures, and letters of Arabic and Hebrew in the forms that they are shown in
@@ -41,12 +51,12 @@ class Joiner:
         return Counter(_WORD.findall(self._text))
 
     @cached_property
-    def _compounds(self) -> Counter[str]:
+    def _compounds(self) -> Counter[tuple[str, str]]:
         return Counter(_COMPOUND.findall(self._text))
 
     @cached_property
     def _broken(self) -> list[tuple[str, str]]:
-        return _BROKEN.findall(self._text)
+        return [_core(*parts) for parts in _BROKEN.findall(self._text)]
 
     @cached_property
     def _parts(self) -> Counter[str]:
@@ -63,7 +73,7 @@ class Joiner:
     def clean(self, text: str) -> str:
         """Return text with its lines joined."""
         if "\n" in text:
-            text = _BROKEN.sub(self._whole, text)
+            text = _SIGN.sub(self._with_sign, _WITHIN.sub("", _BROKEN.sub(self._whole, text)))
         if "..." in text or ". . ." in text:
             text = _LEADERS.sub(" \u2026 ", text)
         if not text.isascii():
@@ -77,19 +87,30 @@ class Joiner:
         whole, compound = before + after, f"{before}-{after}"
         if is_soft or not after[0].islower():
             return whole if is_soft else compound
-        words, compounds = self._written(before, after)
+        core = _core(before.lower(), after.lower())
+        words, compounds = self._written(*core)
         if words != compounds:
             return whole if words > compounds else compound
-        is_compound = self._has_compounds_alone and self._is_word(before) and self._is_word(after)
-        return compound if is_compound or _NUMBER.fullmatch(compound.lower()) else whole
+        is_compound = self._has_compounds_alone and all(map(self._is_word, core))
+        return compound if is_compound or _NUMBER.fullmatch("-".join(core)) else whole
+
+    def _with_sign(self, found: re.Match[str]) -> str:
+        """Return a sign, and a blank if the document has more often one behind it; a dash is no pair of hyphens."""
+        sign, is_letter = found[1], found[2].isalpha()
+        touching, apart = (self._signs[sign, blank, is_letter] for blank in ("", " "))
+        return sign if touching > apart or (sign == "--" and not apart) else f"{sign} "
+
+    @cached_property
+    def _signs(self) -> Counter[tuple[str, str, bool]]:
+        return Counter((sign, blank, first.isalpha()) for sign, blank, first in _SIGN_BEFORE.findall(self._text))
 
     def _is_word(self, part: str) -> bool:
         """Return whether a part of a broken word is a word of the document by itself."""
-        return self._words[part.lower()] > self._parts[part.lower()]
+        return self._words[part] > self._parts[part]
 
     def _written(self, before: str, after: str) -> tuple[int, int]:
         """Return how often the document has two parts as a word within a line, and with a hyphen."""
-        return self._words[(before + after).lower()], self._compounds[f"{before}-{after}".lower()]
+        return self._words[before + after], self._compounds[before, after]
 
     @cached_property
     def _has_compounds_alone(self) -> bool:
@@ -101,6 +122,11 @@ class Joiner:
         if any(words > compounds for words, compounds in broken):
             return False
         return any(compounds for _, compounds in broken) or len(broken) * _RARE <= len(self._lines)
+
+
+def _core(before: str, after: str) -> tuple[str, str]:
+    """Return the parts of a broken word without an elided article before it, and without its ending behind it."""
+    return _APOSTROPHE.split(before)[-1], _APOSTROPHE.split(after)[0]
 
 
 def goes_on(before: Block, after: Block) -> bool:
@@ -117,6 +143,26 @@ def goes_on(before: Block, after: Block) -> bool:
     # words of scripts without small letters, and names and numbers: if the last line is full
     is_full = before.column[1] - before.lines[-1].right < 1.5 * before.size
     return is_full and not before.lines[-1].is_right_to_left and len(before.lines) > 1
+
+
+def goes_on_below(before: Block, after: Block, *, are_apart: bool) -> bool:
+    """Return whether a paragraph goes on below a figure, on its page or another one (`are_apart`).
+
+    Its last line is full, and what follows begins within a sentence. What is declared is whole already.
+    """
+    last, first = before.lines[-1], after.lines[0]
+    is_below = are_apart or (
+        abs(first.left - before.left) < before.size and first.base - last.base > _FIGURE * last.size
+    )
+    is_full = before.column[1] - last.right < 1.5 * before.size and len(before.lines) > 2
+    # what ends in a number is a row of figures
+    is_within = first.text[:1].islower() and first.element < 0 and not last.text[-1:].isdigit()
+    return is_below and is_full and is_within and _is_running(before) and _is_running(after) and goes_on(before, after)
+
+
+def _is_running(block: Block) -> bool:
+    """Return whether each line of a block is below the one before it: what stands side by side is a row."""
+    return all(below.base - line.base > 0.4 * line.size for line, below in pairwise(block.lines))
 
 
 def _is_rest(before: Block, after: Block) -> bool:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from refinery_files.pdf import pdfium
+from refinery_files.pdf.letter_spacing import without_letter_spaces
 from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
+from refinery_files.pdf.unread import lost_fonts
 
 BULLETS = (
     "\u2022\u25e6\u25aa\u25ab\u2023\u25cf\u25cb\u25a0\u25a1\u2043\u2219\u00b7\u27a2\u2756\u2713\u2714"
@@ -40,6 +42,9 @@ _SPACE = 0.5
 _TURNED_SPACE = 0.15
 # in sizes: characters that are that much higher than their neighbor, that near, and that much smaller are of its word
 _RAISED, _TOUCHING, _SMALLER = 0.1, 0.12, 0.9
+# codes below 32 that PDFium itself writes: breaks of lines, and hyphens at their ends
+_SIGNED = np.zeros(33, bool)
+_SIGNED[[2, 9, 10, 13]] = True
 _BLANKS = np.zeros(0x3002, bool)
 _BLANKS[[0, 9, 10, 13, 32, 0xA0, *range(0x2000, 0x200C), 0x202F, 0x205F, 0x3000]] = True
 
@@ -84,14 +89,22 @@ Hidden = Callable[[list[int], np.ndarray, np.ndarray], np.ndarray]
 """Says which characters nobody sees, by their text objects, the index in them of each, and their boxes."""
 
 
-def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden) -> tuple[Characters, ...]:
-    """Return the characters of a page by the direction in which they run, the most frequent one first.
+class Found(NamedTuple):
+    """The characters of a page by the direction in which they run, the most frequent one first, turned to the right."""
 
-    Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
-    """
+    characters: tuple[Characters, ...] = ()
+    visible: int = 0
+    """How many the page draws."""
+    lost: int = 0
+    """Of those, how many are left out because their fonts are lost."""
+
+
+def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden) -> Found:
+    """Return the characters of a page; `by_mark` has the element of each identifier of marked content."""
     text_page = pdfium.address(page)
     codes = pdfium.codes(page, count)
     blank = _BLANKS[np.minimum(codes, 0x3001)]
+    controls = np.flatnonzero((codes < 32) & ~_SIGNED[np.minimum(codes, 32)])
     if is_right_to_left(codes[~blank]):
         # lines are put in order by places: there, blanks that PDFium adds mean nothing
         blanks = np.flatnonzero(blank)
@@ -101,7 +114,7 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
     codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
-        return ()
+        return Found()
     places, boxes = pdfium.origins(text_page, count)[kept], pdfium.boxes(text_page, count)[kept]
     blanks_before = np.cumsum(blank)[kept]
     spaced = np.diff(blanks_before, prepend=0) > 0
@@ -126,11 +139,17 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
         marks = np.array(pdfium.marks_of(objects), np.int32)
         elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
     drawn = _Drawn(codes, spaced, boxes, places, turns, styles[of], elements[of])
-    unseen = hidden(objects, of, boxes)
+    lost = np.zeros(len(kept), bool)
+    if len(controls):
+        fonts = np.array(pdfium.fonts_of(objects))
+        without = np.array(pdfium.fonts_of(pdfium.text_objects(text_page, controls.tolist())))
+        lost = np.isin(fonts, [font for font in lost_fonts(fonts[of], without) if not pdfium.is_embedded(font)])[of]
+    unseen = hidden(objects, of, boxes) | lost
     if unseen.any():
         drawn = _Drawn(*(values[~unseen] for values in drawn))
     counts = np.bincount(drawn.turns, minlength=4)
-    return tuple(_turned(drawn, turn) for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn])
+    directions = [turn for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn]]
+    return Found(tuple(_turned(drawn, turn) for turn in directions), len(kept), int(lost.sum()))
 
 
 class _Drawn(NamedTuple):
@@ -306,6 +325,7 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
         spaced[_exponents(characters, gap)] = False
+        spaced = without_letter_spaces(characters.codes, characters.size, gap, spaced, starts)
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2

@@ -3,6 +3,7 @@
 import ctypes
 import datetime as dt
 import re
+from collections.abc import Iterable
 
 import pypdfium2 as pdfium2
 from pypdfium2 import raw
@@ -21,17 +22,34 @@ _UNTITLED = re.compile(
 )
 _PROGRAM = re.compile(r"^(?:Microsoft (?:Word|PowerPoint|Excel)|Print|PowerPoint|Word) - ")
 _MOST = 500
+# characters of a title at least that needs no page to say so
+_SHORT = 3
 
 
-def title_of(document: pdfium2.PdfDocument) -> str | None:
-    """Return the declared title, if it is one, and no name of a file."""
+def title_of(document: pdfium2.PdfDocument, lines: Iterable[str] = ()) -> str | None:
+    """Return the declared title, if it is one, and no name of a file.
+
+    What is short, or one word with a number, may be a name: the first page's lines say that it is a title.
+    """
     title = " ".join(document.get_metadata_value("Title").replace("\x00", " ").split())
     bare = _PROGRAM.sub("", title)
-    if not any(map(str.isalpha, bare)) or len(bare) < 3 or len(bare) > _MOST or "\ufffd" in bare:
+    if not any(map(str.isalpha, bare)) or len(bare) > _MOST or "\ufffd" in bare:
         return None
     if _FILE_NAME.search(bare) or _UNTITLED.match(bare) or re.search(r"[\\/]\S+[\\/]|^\w+://", bare):
         return None
-    return None if " " not in bare and ("_" in bare or any(map(str.isdigit, bare))) else bare
+    is_name = " " not in bare and ("_" in bare or any(map(str.isdigit, bare)))
+    return bare if (len(bare) >= _SHORT and not is_name) or _is_written(bare, lines) else None
+
+
+def _is_written(title: str, lines: Iterable[str]) -> bool:
+    """Return whether a line is a title, or begins or ends with it; of a short one all of a line."""
+    wanted = title.casefold()
+    for line in lines:
+        written = " ".join(line.casefold().split())
+        is_at_end = written.startswith(f"{wanted} ") or written.endswith(f" {wanted}")
+        if written == wanted or (len(title) >= _SHORT and is_at_end):
+            return True
+    return False
 
 
 def language_of(document: pdfium2.PdfDocument) -> str | None:

@@ -25,6 +25,7 @@ _BOX = _function(raw.FPDFText_GetLooseCharBox, _INT, _POINTER, _INT, _POINTER)
 _ANGLE = _function(raw.FPDFText_GetCharAngle, ctypes.c_float, _POINTER, _INT)
 _TEXT_OBJECT = _function(raw.FPDFText_GetTextObject, _POINTER, _POINTER, _INT)
 _FONT = _function(raw.FPDFTextObj_GetFont, _POINTER, _POINTER)
+_EMBEDDED = _function(raw.FPDFFont_GetIsEmbedded, _INT, _POINTER)
 _FONT_SIZE = _function(raw.FPDFText_GetFontSize, ctypes.c_double, _POINTER, _INT)
 _MATRIX = _function(raw.FPDFText_GetMatrix, _INT, _POINTER, _INT, _POINTER)
 _GENERATED = _function(raw.FPDFText_IsGenerated, _INT, _POINTER, _INT)
@@ -83,6 +84,11 @@ def text_objects(page: int, at: list[int]) -> list[int]:
 def fonts_of(objects: list[int]) -> list[int]:
     """Return the addresses of the fonts of text objects; 0 if there is none."""
     return [found or 0 for found in map(_FONT, objects)]
+
+
+def is_embedded(font: int) -> bool:
+    """Return whether a font is in the file; what stands for one that is missing is not."""
+    return _EMBEDDED(font) == 1
 
 
 def sizes_of(page: int, at: list[int]) -> np.ndarray:

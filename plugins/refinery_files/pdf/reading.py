@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pypdfium2 as pdfium2
@@ -10,25 +11,27 @@ from pypdfium2 import raw
 
 from pipeline_tasks.text.page.file_text import DAMAGED, FileRefused, FileText
 from refinery_files.pdf import pdfium
-from refinery_files.pdf.blocks import Block, blocks_of, tagged_blocks
+from refinery_files.pdf.blocks import Block, blocks_of, is_labeled, tagged_blocks
 from refinery_files.pdf.grids import Grid, grids_of, with_grids
 from refinery_files.pdf.hidden import Sight
-from refinery_files.pdf.joining import Joiner, goes_on
-from refinery_files.pdf.lines import Line, lines_of, read_characters
+from refinery_files.pdf.inline import with_inline_code
+from refinery_files.pdf.joining import Joiner, goes_on, goes_on_below
+from refinery_files.pdf.lines import Found, Line, lines_of, read_characters
 from refinery_files.pdf.markup import html_of
 from refinery_files.pdf.metadata import day_of, language_of, title_of
 from refinery_files.pdf.opening import opened
-from refinery_files.pdf.rules import read_rules
+from refinery_files.pdf.rules import NONE, read_rules
 from refinery_files.pdf.running import without_running
 from refinery_files.pdf.structure import Element, read_structure
 from refinery_files.pdf.tables import with_tables
-from refinery_files.pdf.unread import is_garbled, is_scanned
+from refinery_files.pdf.unread import is_garbled, is_lost, is_scanned
 
 # characters below which a page may be an image of text
 _FEW = 100
-_NOTHING: tuple[list[int], np.ndarray] = ([], np.zeros(0, np.int32))
 # characters of one page; what has more is no page of text
 _MOST_CHARACTERS = 400_000
+# blocks of a figure that stand between a paragraph and its rest
+_MOST_BETWEEN = 4
 
 
 @dataclass(slots=True)
@@ -46,6 +49,8 @@ class Page:
     """Whether it cannot be opened."""
     is_image: bool = False
     """Whether it is an image of its text."""
+    has_lost_fonts: bool = False
+    """Whether it is unread because fonts are missing in the file."""
 
 
 def read(body: bytes) -> FileText:
@@ -67,7 +72,7 @@ def read(body: bytes) -> FileText:
             _parts(pages),
             is_paged=True,
             unread=tuple(number for number, page in enumerate(pages, 1) if page.is_unread),
-            title=title_of(document),
+            title=title_of(document, [line.text for line in pages[0].lines] if pages else ()),
             language=language_of(document),
             published=day_of(document),
             is_cut=is_cut,
@@ -77,7 +82,7 @@ def read(body: bytes) -> FileText:
 
 
 def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
-    """Return whether there is no word because some pages cannot be opened, or the file's end is missing.
+    """Return whether there is no word because pages or fonts cannot be opened, or the file's end is missing.
 
     Characters of a cut file are garbled because their fonts are missing; images in it are whole or cannot be opened.
     """
@@ -85,7 +90,8 @@ def _is_damaged(pages: list[Page], is_cut: bool) -> bool:
         return False
     if is_cut:
         return not any(page.is_image for page in pages)
-    return any(page.is_lost for page in pages) and not any(page.is_unread and not page.is_lost for page in pages)
+    unread = [page.is_lost or page.has_lost_fonts for page in pages if page.is_unread]
+    return bool(unread) and all(unread)
 
 
 def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Sight) -> Page:
@@ -98,17 +104,27 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Si
     try:
         count = min(text_page.count_chars(), _MOST_CHARACTERS)
         structure = read_structure(page.raw) if is_tagged and count else None
-        # tags say what is a table, and few characters that there may be an image instead
-        drawn = _drawn(page) if structure is None or count < _FEW else _NOTHING
-        rules = read_rules(*drawn)
+        # tags say what is a table
+        rules = read_rules(*_drawn(page)) if structure is None else NONE
         by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
-        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else ()
-        lines = [line for characters in found for line in lines_of(characters, rules.down)]
-        is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
-        unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))
+        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else Found()
         elements = structure.elements if structure else []
+        lines = [line for one in found.characters for line in lines_of(with_inline_code(one, elements), rules.down)]
+        few = count - found.lost < _FEW or found.lost == found.visible
+        is_image = few and is_scanned(sum(len(line.text) for line in lines), _image_share(page))
+        has_lost_fonts = not is_image and is_lost(found.visible, found.lost)
+        is_odd = count >= _FEW and is_garbled(" ".join(line.text for line in lines))
+        unread = is_image or has_lost_fonts or is_odd
         kept = [] if unread else lines
-        return Page(kept, *_ends(page), unread, grids_of(rules), elements, is_image=is_image)
+        return Page(
+            kept,
+            *_ends(page),
+            unread,
+            grids_of(rules),
+            elements,
+            is_image=is_image,
+            has_lost_fonts=has_lost_fonts,
+        )
     finally:
         text_page.close()
         page.close()
@@ -126,8 +142,9 @@ def _drawn(page: pdfium2.PdfPage) -> tuple[list[int], np.ndarray]:
     return objects, pdfium.types_of(objects)
 
 
-def _image_share(page: pdfium2.PdfPage, objects: list[int], kinds: np.ndarray) -> float:
+def _image_share(page: pdfium2.PdfPage) -> float:
     """Return the share of a page that its images fill."""
+    objects, kinds = _drawn(page)
     pictured = np.isin(kinds, (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM))
     images = [one for one, is_image in zip(objects, pictured.tolist(), strict=True) if is_image]
     if not images:
@@ -191,27 +208,77 @@ def _with_tables(lines: list[Line], grids: list[Grid], has_code: bool) -> list[L
 
 
 def _with_joined_columns(blocks: list[Block]) -> list[Block]:
-    """Return blocks of which paragraphs go on in the next column."""
+    """Return blocks of which paragraphs go on in the next column, or below a figure."""
     joined: list[Block] = []
     for block in blocks:
-        if joined and block.top < joined[-1].bottom - block.size and goes_on(joined[-1], block):
+        is_above = bool(joined) and block.top < joined[-1].bottom - block.size
+        if is_above and goes_on(joined[-1], block):
             joined[-1].lines += block.lines
+        elif (torn := _torn(joined, [block], are_apart=False)) is not None:
+            torn[0].lines += block.lines
         else:
             joined.append(block)
     return joined
 
 
+def _torn(before: list[Block], after: list[Block], *, are_apart: bool) -> tuple[Block, Block] | None:
+    """Return a paragraph and its rest, between which a figure stands: white, tables, and captions of another size."""
+    for rest in after[:_MOST_BETWEEN]:
+        for block in before[: -_MOST_BETWEEN - 1 : -1]:
+            if block.kind == rest.kind == "p" and goes_on_below(block, rest, are_apart=are_apart):
+                return block, rest
+            if not _is_of_figure(block, rest):
+                break
+        if before and not _is_of_figure(rest, before[-1]):
+            break
+    return None
+
+
+def _is_of_figure(block: Block, text: Block) -> bool:
+    return block.kind == "table" or (block.kind == "p" and abs(block.size - text.size) > 0.08 * text.size)
+
+
 def _join_pages(pages: list[list[Block]]) -> None:
     """Move what goes on with a page's last paragraph to it."""
+    for before, page in reversed([*pairwise(pages)]):
+        _cut_head(before, page)
     last: Block | None = None
-    for page in pages:
-        if last is not None and page and goes_on(last, page[0]):
-            last.lines += page.pop(0).lines
-        elif last is not None and page and _is_cut_row(last, page[0]):
+    for before, page in pairwise(pages):
+        last = before[-1] if before else last
+        if last is None or not page:
+            continue
+        rest, block = _rest_of(before, last, page)
+        if rest is not None:
+            page.remove(rest)
+            block.lines += rest.lines
+            block.is_open = rest.is_open
+            block.is_numbered = block.is_numbered or (block.kind == "li" and is_labeled(block.lines))
+        elif _is_cut_row(last, page[0]):
             cells = page[0].rows.pop(0)
-            last.rows[-1] = [f"{before}\n{after}".strip() for before, after in zip(last.rows[-1], cells, strict=True)]
-        if page:
-            last = page[-1]
+            last.rows[-1] = [f"{one}\n{other}".strip() for one, other in zip(last.rows[-1], cells, strict=True)]
+
+
+def _rest_of(before: list[Block], last: Block, page: list[Block]) -> tuple[Block | None, Block]:
+    """Return the block of a page that is the rest of one of the page before, and that one.
+
+    A file declares it, or it stands at the ends of the pages; figures and tables may stand between.
+    """
+    opened = next((block for block in reversed(before or [last]) if block.is_open), None)
+    rest = next((block for block in page if block.is_rest), None)
+    if opened is not None and rest is not None and opened.kind == rest.kind and opened.kind != "table":
+        return rest, opened
+    if goes_on(last, page[0]):
+        return page[0], last
+    torn = _torn(before, page, are_apart=True)
+    return (torn[1], torn[0]) if torn else (None, last)
+
+
+def _cut_head(before: list[Block], after: list[Block]) -> None:
+    """Take the head of a table from a page on which it is repeated."""
+    if not before or not after or before[-1].kind != "table" or after[0].kind != "table":
+        return
+    if len(after[0].rows) > 1 and after[0].rows[0] == before[-1].rows[0]:
+        after[0].rows.pop(0)
 
 
 def _is_cut_row(before: Block, after: Block) -> bool:

@@ -24,13 +24,17 @@ _KINDS = {
 
 
 class Element(NamedTuple):
-    """An element of a page's structure: its kind (`h`, `p`, `li`, `pre`, `cell`), and the row of its table."""
+    """An element of a page's structure: its kind (`h`, `p`, `li`, `pre`, `cell`), and where it is in its table."""
 
     kind: str
     level: int = 0
     table: int = -1
     row: int = -1
-    is_numbered: bool = False
+    column: int = 0
+    begins: bool = True
+    """Whether its first content is on the page, and not on one before."""
+    ends: bool = True
+    """Whether its last content is."""
 
 
 class Structure(NamedTuple):
@@ -66,6 +70,7 @@ class _Walk:
         self.marks: dict[int, int] = {}
         self._seen = 0
         self._table = self._row = -1
+        self._column = 0
         self._tables = self._rows = 0
         self._buffer = ctypes.create_string_buffer(64)
 
@@ -77,25 +82,37 @@ class _Walk:
         self.elements.append(element)
         return len(self.elements) - 1
 
-    def element(self, element: object, block: int, depth: int) -> None:
-        """Take an element and those inside of it; `block` is the index of the block that it is in, or -1."""
+    def element(self, element: object, block: int, depth: int) -> tuple[bool, bool]:
+        """Take an element and those inside of it; `block` is the index of the block that it is in, or -1.
+
+        Return whether its first and its last content are on the page: PDFium has no child that is on another one.
+        """
         self._seen += 1
         if not element or depth > _DEEPEST or self._seen > _MOST_ELEMENTS:
-            return
-        outer = self._table, self._row
+            return True, True
+        outer, count = (self._table, self._row), len(self.elements)
         block = self._block(self._role(element), block)
+        here: list[tuple[bool, bool]] = []
         for at in range(min(raw.FPDF_StructElement_CountChildren(element), _MOST_ELEMENTS)):
+            self._column = at
             mark = raw.FPDF_StructElement_GetChildMarkedContentID(element, at)
-            if 0 <= mark < _MOST_MARKS and block >= 0:
+            if mark < 0:
+                inner = raw.FPDF_StructElement_GetChildAtIndex(element, at)
+                here.append(self.element(inner, block, depth + 1) if inner else (False, False))
+                continue
+            here.append((True, True))
+            if mark < _MOST_MARKS and block >= 0:
                 self.marks[mark] = block
-            elif mark < 0:
-                self.element(raw.FPDF_StructElement_GetChildAtIndex(element, at), block, depth + 1)
         self._table, self._row = outer
+        begins, ends = (here[0][0], here[-1][1]) if here else (True, True)
+        if block == count < len(self.elements):
+            self.elements[block] = self.elements[block]._replace(begins=begins, ends=ends)
+        return begins, ends
 
     def _block(self, role: str, block: int) -> int:
         """Return the index of the block that an element of a role begins, or that it is in."""
         if self._row >= 0 and role in ("TD", "TH"):
-            return self._new(Element("cell", table=self._table, row=self._row))
+            return self._new(Element("cell", table=self._table, row=self._row, column=self._column))
         if block >= 0 and self.elements[block].kind == "cell":
             return block
         if role == "Table" or (role == "TR" and self._table >= 0):

@@ -8,6 +8,8 @@ _FEW = 40
 _FILLED = 0.6
 # share of characters without a meaning from which a page is garbled; others have up to .02
 _ODD = 0.15
+# share of a page's characters whose fonts are lost from which it is not read: a sentence without them lacks words
+_LOST = 0.03
 # share of marks of Latin letters: texts that are decomposed have .15 at most
 _MARKS = 0.3
 # of letters beside each other in words, the share of two scripts; pages of formulas have up to .1
@@ -51,6 +53,24 @@ _COMMON = np.array(sorted(map(ord, (
 def is_scanned(characters: int, image_share: float) -> bool:
     """Return whether a page is an image of its text."""
     return characters < _FEW and image_share > _FILLED
+
+
+def lost_fonts(fonts: np.ndarray, controls: np.ndarray) -> list[int]:
+    """Return the fonts that write characters that no font has, by the font of each visible and of each control code.
+
+    PDFium takes Helvetica for a font that is missing, and each half of a code of two bytes for a character.
+    """
+    found, counts = np.unique(controls[controls > 0], return_counts=True)
+    return [
+        font
+        for font, count in zip(found.tolist(), counts.tolist(), strict=True)
+        if count > _ODD * (count + int((fonts == font).sum()))
+    ]
+
+
+def is_lost(visible: int, lost: int) -> bool:
+    """Return whether so many of a page's visible characters are of lost fonts that it is not read."""
+    return lost > _LOST * visible
 
 
 def is_garbled(text: str) -> bool:

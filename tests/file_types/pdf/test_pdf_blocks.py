@@ -100,6 +100,64 @@ def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) 
     assert f" his {word} maps " in parts(lines(BROKEN), *pages)[0]
 
 
+@pytest.mark.parametrize(
+    ("broken", "joined"),
+    [
+        (("d'apt-", "cache"), "d'apt-cache"),
+        (("the apt-", "cache's"), "the apt-cache's"),
+        (("\u2018apt-", "cache\u2019"), "\u2018apt-cache\u2019"),
+        (("(\u201capt-", "cache\u201d)"), "(\u201capt-cache\u201d)"),
+        (("my-apt-", "cache"), "my-apt-cache"),
+        (("l'aujour-", "d'hui"), "l'aujourd'hui"),
+        (("l'apt-", "itude"), "l'aptitude"),
+    ],
+)
+def test_a_broken_word_is_looked_up_without_what_is_not_of_it(broken: tuple[str, str], joined: str) -> None:
+    known = ["Of the apt-cache-dir, of aptitude and aujourd'hui much is told."]
+    page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
+    assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
+
+
+@pytest.mark.parametrize(
+    ("broken", "joined"),
+    [
+        (("all of it --", "install it"), "all of it --install it"),
+        (("the park ?", "name(mill)"), "the park ?name(mill)"),
+        (("the mill =", "the house"), "the mill = the house"),
+        (("at fs/mills/", "old_ones.txt"), "at fs/mills/old_ones.txt"),
+        (("the folder mills/", "and hills"), "the folder mills/ and hills"),
+        (("of dev-2026-", "45 and 46"), "of dev-2026-45 and 46"),
+    ],
+)
+def test_a_sign_at_the_end_of_a_line_is_of_the_word_that_it_begins(broken: tuple[str, str], joined: str) -> None:
+    """What the document writes elsewhere decides."""
+    known = ["Of the terms ?any and ?all there is more = much more to tell."]
+    page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
+    assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
+
+
+def test_two_hyphens_are_a_dash_where_the_document_has_them_apart() -> None:
+    page = lines(["The keeper of the mill has told us of all of them --", "rye is dear -- in the spring."])
+    assert parts(page) == ("<p>The keeper of the mill has told us of all of them -- rye is dear -- in the spring.</p>",)
+
+
+@pytest.mark.parametrize(
+    ("operators", "text"),
+    [
+        ("[(M)-250(I)-250(L)-250(L)-250(S)-900(A)-250(N)-250(D)] TJ", "MILLS AND"),
+        ("[(M)-250(i)-250(l)-250(l)-250(s)-900(a)-250(n)-250(d)] TJ", "Mills and"),
+        ("[(M)-250(I)-250(L)-250(L)-250(E)-250(R)] TJ", "MILLER"),
+        ("(C H A P T E R) Tj", "CHAPTER"),
+        ("(A B C D E F G) Tj", "A B C D E F G"),
+        ("(a b I c B d) Tj", "a b I c B d"),
+        ("[(M)-600(I)-600(L)-600(L)-600(E)-600(R)] TJ", "M I L L E R"),
+    ],
+)
+def test_letters_of_a_word_that_are_set_apart_are_one_word(operators: str, text: str) -> None:
+    page = [f"BT /R 10 Tf 50 700 Td {operators} ET", *lines(FULL, y=200)]
+    assert parts(page)[0].split("\n")[0] == f"<p>{text}</p>"
+
+
 def test_numbers_in_words_keep_their_hyphens() -> None:
     texts = [
         "The lid is taken off the pot after a time of some twenty-",
@@ -191,6 +249,24 @@ def test_what_stands_in_a_grid_is_a_table_with_cells_of_many_lines() -> None:
     assert parts(page) == (TABLE.replace("Old", "Old and closed") + f"\n<p>{' '.join(FULL)}</p>",)
 
 
+def test_the_head_of_a_table_is_not_repeated_on_its_next_pages() -> None:
+    head, *rows = TABLE.removeprefix("<table>").removesuffix("</table>").replace("</tr>", "</tr>\n").split()
+    assert parts(cells(300), cells(300), cells(300)) == (TABLE, *[f"<table>{''.join(rows)}</table>"] * 2)
+    assert head == "<tr><td>mill</td><td>height</td><td>stones</td></tr>"
+
+
+@pytest.mark.parametrize("between", [[], [Drawn(90, 250, "A mill, seen from the river", 8)], cells(210)])
+def test_a_paragraph_goes_on_below_a_figure(between: list[Drawn]) -> None:
+    rest = ["stand still for most of the summer, and the wheels", "of all of them are mended then."]
+    whole = f"<p>{' '.join([*FULL[:3], *rest])}</p>"
+    assert whole in parts([*lines(FULL[:3]), *between, *lines(rest, y=320)])[0]
+    first, second = parts(lines(FULL[:3], y=700), [*between, *lines(rest, y=320)])
+    assert first == whole
+    assert ("mended" in second, bool(second)) == (False, bool(between))
+    ended = [*FULL[:2], "highest. In a dry year it falls by half a meter in it."]
+    assert "<p>stand still" in parts([*lines(ended), *between, *lines(rest, y=320)])[0]
+
+
 def test_text_is_escaped() -> None:
     assert parts(lines(["a < b & c > d"])) == ("<p>a &lt; b &amp; c &gt; d</p>",)
 
@@ -200,19 +276,21 @@ def test_a_page_that_stands_on_its_side_is_read() -> None:
     assert parts(turned) == (f"<p>{' '.join(FULL)}</p>",)
 
 
-def tagged(*pages: list[tuple[str, str]]) -> bytes:
-    """Return a tagged PDF; each page has the roles and texts of its elements."""
+def tagged(*pages: list[tuple[str, str] | tuple[str, str, int, int]]) -> bytes:
+    """Return a tagged PDF; each page has the roles and texts of its elements, and where they stand from below."""
     drawn, numbers, tree = [], [], []
     objects: dict[int, bytes] = {}
     for number, page in enumerate(pages):
         drawn.append(
             [
-                f"/{role} <</MCID {at}>> BDC BT /R 10 Tf 50 {700 - 14 * at} Td ({text}) Tj ET EMC"
-                for at, (role, text) in enumerate(page)
+                f"/{role} <</MCID {at}>> BDC BT /{'M' if role == 'Code' else 'R'} 10 Tf {x} {y} Td ({text}) Tj ET EMC"
+                for at, (role, text, x, y) in enumerate(
+                    (*one, 50, 700 - 14 * at) if len(one) == 2 else one for at, one in enumerate(page)
+                )
             ]
         )
         first = 1010 + len(tree)
-        for at, (role, _) in enumerate(page):
+        for at, (role, *_) in enumerate(page):
             entry = f"<</Type/StructElem/S/{role}/P 1001 0 R/Pg {10 + 2 * number} 0 R/K {at}>>"
             objects[first + at] = entry.encode()
             tree.append(f"{first + at} 0 R")
@@ -227,6 +305,70 @@ def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
     body = tagged([("LI", "4. Ask."), ("LI", "5. Give the path of its")], [("LI", "file at once.")])
     assert read(body).parts == ("<p>4. Ask.</p>\n<p>5. Give the path of its file at once.</p>", "")
     assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
+
+
+def over_pages(*items: tuple[str, str]) -> bytes:
+    """Return a tagged PDF of two pages: the text on each of elements that both may have a part of."""
+    drawn: list[list[str]] = [[], []]
+    parents: list[list[str]] = [[], []]
+    objects: dict[int, bytes] = {}
+    for at, texts in enumerate(items):
+        kids = ""
+        for page, text in enumerate(texts):
+            if not text:
+                continue
+            mark = len(drawn[page])
+            drawn[page].append(f"/LI <</MCID {mark}>> BDC BT /R 10 Tf 50 {700 - 14 * mark} Td ({text}) Tj ET EMC")
+            parents[page].append(f"{1010 + at} 0 R")
+            kids += f"<</Type/MCR/Pg {10 + 2 * page} 0 R/MCID {mark}>>"
+        objects[1010 + at] = f"<</Type/StructElem/S/LI/P 1001 0 R/K[{kids}]>>".encode()
+    numbers = "".join(f"{page}[{' '.join(found)}]" for page, found in enumerate(parents))
+    objects[1000] = f"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[{numbers}]>>>>".encode()
+    every = " ".join(f"{number} 0 R" for number in objects if number >= 1010)
+    objects[1001] = f"<</Type/StructElem/S/L/P 1000 0 R/K[{every}]>>".encode()
+    return pdf(*drawn, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
+
+
+def test_an_item_goes_on_where_its_element_does() -> None:
+    """What is declared needs no label, and no sentence that goes on."""
+    body = over_pages(("Milk.", ""), ("Bread of rye.", "It is bought at the mill."), ("", "Salt."))
+    assert read(body).parts == (
+        "<ul>\n<li>Milk.</li>\n<li>Bread of rye. It is bought at the mill.</li>\n</ul>",
+        "<ul>\n<li>Salt.</li>\n</ul>",
+    )
+
+
+def test_an_item_whose_number_is_all_that_a_page_has_of_it_is_whole() -> None:
+    body = over_pages(("1. Milk.", ""), ("2.", "Bread."), ("", "3."))
+    assert read(body).parts == ("<p>1. Milk.</p>\n<p>2. Bread.</p>", "<p>3.</p>")
+
+
+def test_declared_code_within_a_line_is_of_the_text_around_it() -> None:
+    """Only code that has its lines to itself is a block."""
+    body = tagged(
+        [
+            ("H1", "Escapes"),
+            ("P", "All of them are short.", 50, 680),
+            ("Span", "They begin with", 50, 650),
+            ("Code", "&#", 125, 650),
+            ("Span", "and end with", 142, 650),
+            ("Code", ";", 203, 650),
+            ("Span", ".", 209, 650),
+            ("Code", "a: 1", 50, 620),
+            ("Code", "|", 80, 620),
+            ("Code", "b: 2", 50, 608),
+            ("P", "What follows is no code, and says so in a sentence of its own.", 50, 580),
+        ]
+    )
+    (part,) = read(body).parts
+    assert part.split("\n") == [
+        "<h1>Escapes</h1>",
+        "<p>All of them are short.</p>",
+        "<p>They begin with &amp;# and end with ;.</p>",
+        "<pre>a: 1 |</pre>",
+        "<pre>b: 2</pre>",
+        "<p>What follows is no code, and says so in a sentence of its own.</p>",
+    ]
 
 
 def test_words_that_stand_on_their_sides_are_apart_where_there_is_white_between_them() -> None:

@@ -25,6 +25,25 @@ def test_names_of_files_are_no_titles(title: str) -> None:
     assert read(pdf(lines(TEXTS), info=f"/Title({title})")).title is None
 
 
+@pytest.mark.parametrize(
+    ("title", "line", "is_one"),
+    [
+        ("git-helpers(7)", "git-helpers(7) Manual", True),
+        ("EN-301549", "The standard EN-301549", True),
+        ("U2", "u2", True),
+        ("U2", "A map of U2", False),
+        ("scan0017", "The mills", False),
+        ("report_2", "report_20", False),
+    ],
+)
+def test_a_title_that_may_be_a_name_is_one_that_the_first_page_shows(title: str, line: str, is_one: bool) -> None:
+    body = pdf(
+        [Drawn(50, 80, line, 18), *lines(TEXTS, y=110)],
+        info=f"/Title({title.replace('(7)', chr(92) + '(7' + chr(92) + ')')})",
+    )
+    assert read(body).title == (title if is_one else None)
+
+
 def test_an_image_without_text_is_an_unread_page() -> None:
     scan = "q 600 0 0 800 0 0 cm /I Do Q"
     body = pdf(
@@ -97,6 +116,34 @@ def test_a_cut_file_of_which_nothing_is_read_is_damaged_and_none_of_images_scann
         read(body[: body.index(b"xref")])
     scan = pdf(["q 600 0 0 800 0 0 cm /I Do Q"], objects={1000: IMAGE}, resources="/XObject<</I 1000 0 R>>")
     assert read(scan[: scan.index(b"xref")])[2:] == ((1,), None, None, None, True)
+
+
+def lost(text: str, y: int = 700) -> str:
+    """Return a text in codes of two bytes for a font that the file names and does not have."""
+    return f"BT /X 10 Tf 50 {y} Td <{''.join(f'{ord(letter) - 29:04X}' for letter in text)}> Tj ET"
+
+
+def with_lost_font(*pages: list[Drawn | str]) -> bytes:
+    return pdf(*pages).replace(b"/Font<<", b"/Font<</X 1000 0 R")
+
+
+def test_pages_of_lost_fonts_are_unread_and_a_few_of_their_characters_are_left_out() -> None:
+    """What PDFium writes for them are letters that are moved by a number."""
+    texts = lines(TEXTS * 4)
+    body = with_lost_font(
+        texts, [lost("The mills stand on the hill."), *texts], [lost("mill"), *texts], [lost("A mill.")]
+    )
+    found = read(body)
+    whole = f"<p>{' '.join(TEXTS * 4)}</p>"
+    assert found.unread == (2, 4)
+    assert found.parts == (whole, "", whole, "")
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_file_without_its_fonts_is_damaged(is_cut: bool) -> None:
+    body = with_lost_font([lost("The mills stand on the hill.")], [lost("A mill.")])
+    with pytest.raises(FileRefused, match="damaged"):
+        read(body[: body.index(b"xref")] if is_cut else body)
 
 
 def test_a_cut_file_whose_catalog_is_lost_is_mended() -> None:
