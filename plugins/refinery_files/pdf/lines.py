@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refinery_files.pdf import pdfium
+from refinery_files.pdf import clusters, pdfium
 from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
 
 BULLETS = (
@@ -67,6 +67,8 @@ class Characters:
     codes: np.ndarray
     spaced: np.ndarray
     """Whether blank characters stand before each."""
+    written: np.ndarray
+    """Whether some of them are in the file: PDFium adds others."""
     left: np.ndarray
     right: np.ndarray
     base: np.ndarray
@@ -84,7 +86,13 @@ Hidden = Callable[[list[int], np.ndarray, np.ndarray], np.ndarray]
 """Says which characters nobody sees, by their text objects, the index in them of each, and their boxes."""
 
 
-def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden) -> tuple[Characters, ...]:
+Objects = Callable[[], tuple[list[int], np.ndarray]]
+"""Returns the objects of a page, and their types."""
+
+
+def read_characters(
+    page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden, drawn_on: Objects
+) -> tuple[Characters, ...]:
     """Return the characters of a page by the direction in which they run, the most frequent one first.
 
     Those of other directions are turned, too. `by_mark` has the element of each identifier of marked content.
@@ -97,15 +105,21 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
         blanks = np.flatnonzero(blank)
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
         codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
+    has_clusters = bool(clusters.is_joined(codes).any())
+    glyphs = clusters.without_meaning(text_page, codes, blank) if has_clusters else np.zeros(count, bool)
+    codes[glyphs] = 0
     # PDFium's sign for a hyphen at the end of a line
     codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
         return ()
-    places, boxes = pdfium.origins(text_page, count)[kept], pdfium.boxes(text_page, count)[kept]
+    places, boxes = pdfium.origins(text_page, count)[kept], pdfium.boxes(text_page, count)
+    if glyphs.any():
+        clusters.stretch(boxes, glyphs, kept)
+    boxes = boxes[kept]
     blanks_before = np.cumsum(blank)[kept]
     spaced = np.diff(blanks_before, prepend=0) > 0
-    codes = codes[kept]
+    written, codes = spaced, codes[kept]
     heights = boxes[:, 1] - boxes[:, 3]
     same = (np.abs(np.diff(heights)) < 0.05) & (np.abs(np.diff(places[:, 1])) < 0.05)
     # characters between which there is no blank, of either kind, are of one object
@@ -115,20 +129,26 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
     objects = pdfium.text_objects(text_page, at)
     styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
-    if turns.any():
-        # between characters that stand on their sides PDFium adds blanks as it likes
-        ours = blank.copy()
+    repeated, order = np.zeros(len(kept), bool), None
+    if turns.any() or has_clusters:
         blanks = np.flatnonzero(blank)
-        ours[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
-        spaced = np.where(turns == 0, spaced, np.diff(np.cumsum(ours)[kept], prepend=0) > 0)
+        blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
+        written = np.diff(np.cumsum(blank)[kept], prepend=0) > 0
+        # between characters that stand on their sides PDFium adds blanks as it likes
+        spaced = np.where(turns == 0, spaced, written)
+    if has_clusters:
+        texts = pdfium.text_objects(text_page, kept.tolist())
+        repeated, lost, order = clusters.stretch_clusters(codes, boxes, places[:, 0], texts, *drawn_on())
+        written[1:] |= lost[:-1]
     elements = np.full(len(objects), -1, np.int32)
     if by_mark is not None:
         marks = np.array(pdfium.marks_of(objects), np.int32)
         elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
-    drawn = _Drawn(codes, spaced, boxes, places, turns, styles[of], elements[of])
-    unseen = hidden(objects, of, boxes)
-    if unseen.any():
-        drawn = _Drawn(*(values[~unseen] for values in drawn))
+    drawn = _Drawn(codes, spaced, written, boxes, places, turns, styles[of], elements[of])
+    unseen = hidden(objects, of, boxes) | repeated
+    if unseen.any() or order is not None:
+        seen = np.flatnonzero(~unseen) if order is None else order[~unseen[order]]
+        drawn = _Drawn(*(values[seen] for values in drawn))
     counts = np.bincount(drawn.turns, minlength=4)
     return tuple(_turned(drawn, turn) for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn])
 
@@ -138,6 +158,7 @@ class _Drawn(NamedTuple):
 
     codes: np.ndarray
     spaced: np.ndarray
+    written: np.ndarray
     boxes: np.ndarray
     places: np.ndarray
     turns: np.ndarray
@@ -173,10 +194,10 @@ def _turned(drawn: _Drawn, turn: int) -> Characters:
         near, far, base = -top, -bottom, -x
     size, bold, mono = drawn.styles[at].T
     size, element = np.maximum(size, 0.5), drawn.elements[at]
-    spaced = drawn.spaced[at]
+    codes, spaced, written = drawn.codes[at], drawn.spaced[at], drawn.written[at]
     if turn:
         spaced[1:] |= near[1:] - far[:-1] > _TURNED_SPACE * size[1:]
-    return Characters(drawn.codes[at], spaced, near, far, base, size, bold > 0, mono > 0, element)
+    return Characters(codes, spaced, written, near, far, base, size, bold > 0, mono > 0, element)
 
 
 def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
@@ -306,6 +327,7 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
         spaced[_exponents(characters, gap)] = False
+        _set_spaces_of_clusters(characters, spaced)
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2
@@ -341,6 +363,14 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
             strict=False,
         )
     ]
+
+
+def _set_spaces_of_clusters(characters: Characters, spaced: np.ndarray) -> None:
+    """Set before which characters there are blanks, beside letters of scripts whose letters join."""
+    c = characters
+    if clusters.is_joined(c.codes).any():
+        decided, found = clusters.spaces(c.codes, c.written, c.left, c.right, c.base, c.size)
+        spaced[decided] = found[decided]
 
 
 def _text(codes: np.ndarray, spaced: np.ndarray) -> tuple[str, np.ndarray]:

@@ -102,7 +102,7 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Si
         drawn = _drawn(page) if structure is None or count < _FEW else _NOTHING
         rules = read_rules(*drawn)
         by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
-        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else ()
+        found = read_characters(text_page.raw, count, by_mark, hidden, partial(_drawn, page)) if count > 0 else ()
         lines = [line for characters in found for line in lines_of(characters, rules.down)]
         is_image = count < _FEW and is_scanned(count, _image_share(page, *drawn))
         unread = is_image or (count >= _FEW and is_garbled(" ".join(line.text for line in lines)))
