@@ -115,18 +115,20 @@ def stretch_clusters(
     begin = np.flatnonzero(np.diff(np.array(texts, np.int64), prepend=-1))
     last = np.append(begin[1:], len(texts)) - 1
     hosts = [texts[at] for at in last.tolist()]
-    of = np.repeat(begin, last - begin + 1)
+    count = last - begin + 1
     # letters of a ligature keep one box
-    is_first = boxes[:, 0] == boxes[of, 0]
-    boxes[is_first, 0] = np.minimum(boxes[is_first, 0], begins[of[is_first]])
-    boxes[last, 2] = np.maximum(boxes[last, 2], [ends.get(one, -np.inf) for one in hosts])
+    leftmost = boxes[:, 0] == np.repeat(np.minimum.reduceat(boxes[:, 0], begin), count)
+    rightmost = boxes[:, 2] == np.repeat(np.maximum.reduceat(boxes[:, 2], begin), count)
+    boxes[leftmost, 0] = np.minimum(boxes[leftmost, 0], np.repeat(begins[begin], count)[leftmost])
+    reached = np.repeat([ends.get(one, -np.inf) for one in hosts], count)
+    boxes[rightmost, 2] = np.maximum(boxes[rightmost, 2], reached[rightmost])
     repeated, lost = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
     lost[last] = [one in behind for one in hosts]
     # signs that join, or part, have no ink either, and no width
     gap = boxes[1:, 0] - boxes[:-1, 2]
     lost[:-1] &= gap > _TOUCH * (boxes[:-1, 1] - boxes[:-1, 3])
     again = [first.get(marks.get(one, 0), one) != one for one in hosts]
-    repeated[:] = np.repeat(again, last - begin + 1)
+    repeated[:] = np.repeat(again, count)
     return Drawn(repeated, lost, _order(codes, boxes, begin, last, hosts, before))
 
 

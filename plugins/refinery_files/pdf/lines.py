@@ -10,7 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from refinery_files.pdf import clusters, pdfium
-from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
+from refinery_files.pdf.right_to_left import (
+    has_right_to_left,
+    ordered_rows,
+    parts,
+    turned_back,
+    with_visual_order,
+    words_turned_back,
+)
 
 BULLETS = (
     "\u2022\u25e6\u25aa\u25ab\u2023\u25cf\u25cb\u25a0\u25a1\u2043\u2219\u00b7\u27a2\u2756\u2713\u2714"
@@ -100,11 +107,6 @@ def read_characters(
     text_page = pdfium.address(page)
     codes = pdfium.codes(page, count)
     blank = _BLANKS[np.minimum(codes, 0x3001)]
-    if is_right_to_left(codes[~blank]):
-        # lines are put in order by places: there, blanks that PDFium adds mean nothing
-        blanks = np.flatnonzero(blank)
-        blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
-        codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
     has_clusters = bool(clusters.is_joined(codes).any())
     glyphs = clusters.without_meaning(text_page, codes, blank) if has_clusters else np.zeros(count, bool)
     codes[glyphs] = 0
@@ -130,6 +132,7 @@ def read_characters(
     styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
     repeated, order = np.zeros(len(kept), bool), None
+    has_clusters |= has_right_to_left(codes)
     if turns.any() or has_clusters:
         blanks = np.flatnonzero(blank)
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
@@ -205,13 +208,20 @@ def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
 
     `rules` are vertical ones, rows of (top, bottom, x): characters on two sides of one are of two lines.
     """
-    if is_right_to_left(characters.codes):
-        characters, starts, rows = ordered_rows(characters)
-    else:
-        characters = _with_accents(characters)
-        starts, rows = _starts(characters, rules), None
-    lines = _lines(characters, starts, rows)
-    return lines if rows is not None else _with_sure_gaps(lines)
+    if not has_right_to_left(characters.codes):
+        return _lines_to_the_right(characters, rules)
+    found: list[Line] = []
+    for part, to_left in parts(characters):
+        found += _lines(*ordered_rows(part), to_left=True) if to_left else _lines_to_the_right(part, rules)
+    return found
+
+
+def _lines_to_the_right(characters: Characters, rules: np.ndarray) -> list[Line]:
+    characters = with_visual_order(_with_accents(characters))
+    lines = _with_sure_gaps(_lines(characters, _starts(characters, rules), to_left=False))
+    for line in lines:
+        line.text = words_turned_back(line.text)
+    return lines
 
 
 def _with_sure_gaps(lines: list[Line]) -> list[Line]:
@@ -319,11 +329,11 @@ def _exponents(characters: Characters, gap: np.ndarray) -> np.ndarray:
     return found
 
 
-def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None) -> list[Line]:
+def _lines(characters: Characters, starts: np.ndarray, *, to_left: bool) -> list[Line]:
     count = len(characters.codes)
     ends = np.append(starts[1:], count)
     spaced = characters.spaced.copy()
-    if turned is None:
+    if not to_left:
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
         spaced[_exponents(characters, gap)] = False
@@ -339,17 +349,17 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     bounds = [*at[starts].tolist(), len(text)]
     return [
         Line(
-            turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(),
+            turned_back(text[begin:end]) if to_left else text[begin:end].rstrip(),
             left,
             right,
             base,
             size,
             is_bold,
             is_mono,
-            is_turned,
+            to_left,
             element,
         )
-        for begin, end, left, right, base, size, is_bold, is_mono, is_turned, element in zip(
+        for begin, end, left, right, base, size, is_bold, is_mono, element in zip(
             bounds,
             bounds[1:],
             lefts.tolist(),
@@ -358,7 +368,6 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
             sizes.tolist(),
             bold.tolist(),
             mono.tolist(),
-            [False] * len(starts) if turned is None else turned.tolist(),
             characters.element[starts].tolist(),
             strict=False,
         )
