@@ -7,11 +7,12 @@ browsers, office suites, TeX, libraries and scanners; the others are named in `m
 Files that are in FOLDER already are read as they are. The other readers are those of `peer_files.py`, installed from
 PyPI (`peers_files.txt`).
 
-For PDFs with text: `f1` is the F1 of words, a sign of Chinese or Japanese is one; `order` the share of neighboring
-words of documents in two columns that are neighbors in what was read, `order_blocks` that of the ends and beginnings of
-neighboring paragraphs. For all that have them: `teds` is the similarity of tables by edits of their trees, `headings`
-the share of headings that are found, `headings_false` that of found ones that are none. `pages_s` is pages by second
-of processor time. `scanned` is the share of pages of images and of garbled letters that are named as unread,
+For PDFs with text: `f1` is the F1 of words, a sign of Chinese or Japanese is one; `f1_whole` that of words with their
+vowel signs, at which `f1` cuts those of India's scripts; `order` the share of neighboring words of documents in two
+columns that are neighbors in what was read, `order_blocks` that of the ends and beginnings of neighboring paragraphs.
+For all that have them: `teds` is the similarity of tables by edits of their trees, `headings` the share of headings
+that are found, `headings_false` that of found ones that are none. `pages_s` is pages by second of processor time.
+`scanned` is the share of pages of images and of garbled letters that are named as unread,
 `scanned_false` that of pages with text. Means are over files; `least` is that of the worst language.
 `hostile` counts what became of files that are broken, encrypted or bombs (`tests/file_types/hostile.py`).
 `--public` reads PDFs of another folder, without a known text: errors, files without text, pages by second.
@@ -25,7 +26,7 @@ import statistics
 import sys
 import tempfile
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import pairwise
@@ -43,6 +44,10 @@ PDF_PEERS = ("pypdfium2", "pdf_inspector", "pypdf", "pdfminer")
 DOCX_PEERS = ("mammoth", "docx2python", "python_docx")
 WITHOUT_TEXT = ("scan", "scan mixed", "garbled")
 Rows = dict[str, dict[str, Any]]
+_SIGNS = "".join(chr(code) for code in range(0x300, 0x1FFF) if unicodedata.category(chr(code))[0] == "M")
+# a sign of Chinese or Japanese is a word
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WHOLE = re.compile(f"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\\w{_SIGNS}])+")
 
 
 class Read(NamedTuple):
@@ -73,6 +78,15 @@ def _wanted(read: Read) -> list[Block]:
 
 def _words(text: str) -> str:
     return " ".join(block_scores.words_of(unicodedata.normalize("NFC", text)))
+
+
+def whole_f1(read: Read) -> float:
+    """Return the F1 of the multisets of words with their vowel signs, a word of Chinese or Japanese being a sign."""
+    found, wanted = (
+        Counter(_WHOLE.findall(unicodedata.normalize("NFC", known_texts.text_of(blocks)).lower()))
+        for blocks in (read.blocks, _wanted(read))
+    )
+    return 2 * (found & wanted).total() / max(found.total() + wanted.total(), 1)
 
 
 def order(read: Read) -> float:
@@ -174,11 +188,14 @@ def pdf_figures(reads: list[Read]) -> dict[str, Any]:
     tables = [read for read in texts if read.known.layout == "tables"]
     headed = [read for read in texts if read.known.layout != "tables"]
     languages, producers = grouped(texts, _language, f1), grouped(texts, _producer, f1)
+    whole = grouped(texts, _language, whole_f1)
     seconds = sum(read.found["seconds"] for read in texts)
     return {
         "files": len(texts),
         "errors": sum("error" in read.found for read in texts),
         "f1": mean(f1(read) for read in texts),
+        "f1_whole": mean(whole_f1(read) for read in texts),
+        "f1_whole_least": min(whole.values(), default=0.0),
         "f1_least": min(languages.values(), default=0.0),
         "order": mean(order(read) for read in columns),
         "order_blocks": mean(order_blocks(read) for read in columns),
@@ -190,6 +207,8 @@ def pdf_figures(reads: list[Read]) -> dict[str, Any]:
         **scan_figures(reads),
         "f1_languages": languages,
         "f1_producers": producers,
+        "f1_whole_languages": whole,
+        "f1_whole_hindi": grouped((read for read in texts if _language(read) == "hi"), _producer, whole_f1),
         "order_producers": grouped(columns, _producer, order),
         "teds_producers": grouped(tables, _producer, teds),
         "headings_producers": grouped(headed, _producer, lambda read: headings(read)[0]),

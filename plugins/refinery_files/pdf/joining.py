@@ -9,7 +9,7 @@ from itertools import pairwise
 from refinery_files.pdf.blocks import SENTENCE_ENDS, Block, label_of, marker_of, unmarked
 from refinery_files.pdf.lines import Line
 
-_UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff60\u0e00-\u0e7f"
+_UNSPACED = "\u2e80-\u303f\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff60\u0e00-\u0eff\u1780-\u17ff"
 _NO_SPACE = re.compile(rf"[{_UNSPACED}]\n(?=[{_UNSPACED}])")
 _HYPHENS = "-\u00ad\u2010"
 _BROKEN = re.compile(rf"([^\W\d_][\w'\u2019]*)[{_HYPHENS}]\n([^\W\d_][\w'\u2019]*)")

@@ -9,9 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refinery_files.pdf import pdfium
+from refinery_files.pdf import clusters, pdfium
 from refinery_files.pdf.letter_spacing import without_letter_spaces
-from refinery_files.pdf.right_to_left import is_right_to_left, ordered_rows, turned_back
+from refinery_files.pdf.right_to_left import (
+    has_right_to_left,
+    ordered_rows,
+    parts,
+    turned_back,
+    with_visual_order,
+    words_turned_back,
+)
 from refinery_files.pdf.unread import lost_fonts
 
 BULLETS = (
@@ -72,6 +79,8 @@ class Characters:
     codes: np.ndarray
     spaced: np.ndarray
     """Whether blank characters stand before each."""
+    written: np.ndarray
+    """Whether some of them are in the file: PDFium adds others."""
     left: np.ndarray
     right: np.ndarray
     base: np.ndarray
@@ -89,6 +98,10 @@ Hidden = Callable[[list[int], np.ndarray, np.ndarray], np.ndarray]
 """Says which characters nobody sees, by their text objects, the index in them of each, and their boxes."""
 
 
+Objects = Callable[[], tuple[list[int], np.ndarray]]
+"""Returns the objects of a page, and their types."""
+
+
 class Found(NamedTuple):
     """The characters of a page by the direction in which they run, the most frequent one first, turned to the right."""
 
@@ -99,26 +112,27 @@ class Found(NamedTuple):
     """Of those, how many are left out because their fonts are lost."""
 
 
-def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden) -> Found:
+def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden: Hidden, drawn_on: Objects) -> Found:
     """Return the characters of a page; `by_mark` has the element of each identifier of marked content."""
     text_page = pdfium.address(page)
     codes = pdfium.codes(page, count)
     blank = _BLANKS[np.minimum(codes, 0x3001)]
     controls = np.flatnonzero((codes < 32) & ~_SIGNED[np.minimum(codes, 32)])
-    if is_right_to_left(codes[~blank]):
-        # lines are put in order by places: there, blanks that PDFium adds mean nothing
-        blanks = np.flatnonzero(blank)
-        blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
-        codes[blanks] = np.where(blank[blanks], codes[blanks], 0)
+    has_clusters = bool(clusters.is_joined(codes).any())
+    glyphs = clusters.without_meaning(text_page, codes, blank) if has_clusters else np.zeros(count, bool)
+    codes[glyphs] = 0
     # PDFium's sign for a hyphen at the end of a line
     codes[(codes == 2) | (codes == 0xFFFE)] = 0x2D
     kept = np.flatnonzero(~blank & (codes >= 32))
     if not len(kept):
         return Found()
-    places, boxes = pdfium.origins(text_page, count)[kept], pdfium.boxes(text_page, count)[kept]
+    places, boxes = pdfium.origins(text_page, count)[kept], pdfium.boxes(text_page, count)
+    if glyphs.any():
+        clusters.stretch(boxes, glyphs, kept)
+    boxes = boxes[kept]
     blanks_before = np.cumsum(blank)[kept]
     spaced = np.diff(blanks_before, prepend=0) > 0
-    codes = codes[kept]
+    written, codes = spaced, codes[kept]
     heights = boxes[:, 1] - boxes[:, 3]
     same = (np.abs(np.diff(heights)) < 0.05) & (np.abs(np.diff(places[:, 1])) < 0.05)
     # characters between which there is no blank, of either kind, are of one object
@@ -128,28 +142,47 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
     objects = pdfium.text_objects(text_page, at)
     styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
-    if turns.any():
-        # between characters that stand on their sides PDFium adds blanks as it likes
-        ours = blank.copy()
+    repeated, order = np.zeros(len(kept), bool), None
+    has_clusters |= has_right_to_left(codes)
+    if turns.any() or has_clusters:
         blanks = np.flatnonzero(blank)
-        ours[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
-        spaced = np.where(turns == 0, spaced, np.diff(np.cumsum(ours)[kept], prepend=0) > 0)
-    elements = np.full(len(objects), -1, np.int32)
-    if by_mark is not None:
-        marks = np.array(pdfium.marks_of(objects), np.int32)
-        elements = np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
-    drawn = _Drawn(codes, spaced, boxes, places, turns, styles[of], elements[of])
-    lost = np.zeros(len(kept), bool)
-    if len(controls):
-        fonts = np.array(pdfium.fonts_of(objects))
-        without = np.array(pdfium.fonts_of(pdfium.text_objects(text_page, controls.tolist())))
-        lost = np.isin(fonts, [font for font in lost_fonts(fonts[of], without) if not pdfium.is_embedded(font)])[of]
-    unseen = hidden(objects, of, boxes) | lost
-    if unseen.any():
-        drawn = _Drawn(*(values[~unseen] for values in drawn))
+        blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False
+        written = np.diff(np.cumsum(blank)[kept], prepend=0) > 0
+        # between characters that stand on their sides PDFium adds blanks as it likes
+        spaced = np.where(turns == 0, spaced, written)
+    if has_clusters:
+        texts = pdfium.text_objects(text_page, kept.tolist())
+        repeated, blank_lost, order = clusters.stretch_clusters(codes, boxes, places[:, 0], texts, *drawn_on())
+        written[1:] |= blank_lost[:-1]
+    drawn = _Drawn(codes, spaced, written, boxes, places, turns, styles[of], _elements(objects, by_mark)[of])
+    lost = _has_lost_font(objects, of, text_page, controls.tolist())
+    unseen = hidden(objects, of, boxes) | repeated | lost
+    if unseen.any() or order is not None:
+        seen = np.flatnonzero(~unseen) if order is None else order[~unseen[order]]
+        drawn = _Drawn(*(values[seen] for values in drawn))
     counts = np.bincount(drawn.turns, minlength=4)
     directions = [turn for turn in np.argsort(-counts, kind="stable").tolist() if counts[turn]]
     return Found(tuple(_turned(drawn, turn) for turn in directions), len(kept), int(lost.sum()))
+
+
+def _elements(objects: list[int], by_mark: np.ndarray | None) -> np.ndarray:
+    """Return the element of each text object, -1 for one that tags do not name."""
+    if by_mark is None:
+        return np.full(len(objects), -1, np.int32)
+    marks = np.array(pdfium.marks_of(objects), np.int32)
+    return np.where((marks >= 0) & (marks < len(by_mark)), by_mark[marks.clip(0, len(by_mark) - 1)], -1)
+
+
+def _has_lost_font(objects: list[int], of: np.ndarray, text_page: int, controls: list[int]) -> np.ndarray:
+    """Return whether the font of each character is lost, by the characters that came out as controls."""
+    if not controls:
+        return np.zeros(len(of), bool)
+    fonts = np.array(pdfium.fonts_of(objects))
+    without = np.array(pdfium.fonts_of(pdfium.text_objects(text_page, controls)))
+    found: np.ndarray = np.isin(
+        fonts, [font for font in lost_fonts(fonts[of], without) if not pdfium.is_embedded(font)]
+    )[of]
+    return found
 
 
 class _Drawn(NamedTuple):
@@ -157,6 +190,7 @@ class _Drawn(NamedTuple):
 
     codes: np.ndarray
     spaced: np.ndarray
+    written: np.ndarray
     boxes: np.ndarray
     places: np.ndarray
     turns: np.ndarray
@@ -192,10 +226,10 @@ def _turned(drawn: _Drawn, turn: int) -> Characters:
         near, far, base = -top, -bottom, -x
     size, bold, mono = drawn.styles[at].T
     size, element = np.maximum(size, 0.5), drawn.elements[at]
-    spaced = drawn.spaced[at]
+    codes, spaced, written = drawn.codes[at], drawn.spaced[at], drawn.written[at]
     if turn:
         spaced[1:] |= near[1:] - far[:-1] > _TURNED_SPACE * size[1:]
-    return Characters(drawn.codes[at], spaced, near, far, base, size, bold > 0, mono > 0, element)
+    return Characters(codes, spaced, written, near, far, base, size, bold > 0, mono > 0, element)
 
 
 def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
@@ -203,13 +237,20 @@ def lines_of(characters: Characters, rules: np.ndarray) -> list[Line]:
 
     `rules` are vertical ones, rows of (top, bottom, x): characters on two sides of one are of two lines.
     """
-    if is_right_to_left(characters.codes):
-        characters, starts, rows = ordered_rows(characters)
-    else:
-        characters = _with_accents(characters)
-        starts, rows = _starts(characters, rules), None
-    lines = _lines(characters, starts, rows)
-    return lines if rows is not None else _with_sure_gaps(lines)
+    if not has_right_to_left(characters.codes):
+        return _lines_to_the_right(characters, rules)
+    found: list[Line] = []
+    for part, to_left in parts(characters):
+        found += _lines(*ordered_rows(part), to_left=True) if to_left else _lines_to_the_right(part, rules)
+    return found
+
+
+def _lines_to_the_right(characters: Characters, rules: np.ndarray) -> list[Line]:
+    characters = with_visual_order(_with_accents(characters))
+    lines = _with_sure_gaps(_lines(characters, _starts(characters, rules), to_left=False))
+    for line in lines:
+        line.text = words_turned_back(line.text)
+    return lines
 
 
 def _with_sure_gaps(lines: list[Line]) -> list[Line]:
@@ -317,15 +358,16 @@ def _exponents(characters: Characters, gap: np.ndarray) -> np.ndarray:
     return found
 
 
-def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None) -> list[Line]:
+def _lines(characters: Characters, starts: np.ndarray, *, to_left: bool) -> list[Line]:
     count = len(characters.codes)
     ends = np.append(starts[1:], count)
     spaced = characters.spaced.copy()
-    if turned is None:
+    if not to_left:
         gap = characters.left[1:] - characters.right[:-1]
         spaced[1:] |= gap > _SPACE * characters.size[1:]
         spaced[_exponents(characters, gap)] = False
         spaced = without_letter_spaces(characters.codes, characters.size, gap, spaced, starts)
+        _set_spaces_of_clusters(characters, spaced)
     spaced[starts] = False
     text, at = _text(characters.codes, spaced)
     middle = (starts + ends) // 2
@@ -337,17 +379,17 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
     bounds = [*at[starts].tolist(), len(text)]
     return [
         Line(
-            turned_back(text[begin:end]) if is_turned else text[begin:end].rstrip(),
+            turned_back(text[begin:end]) if to_left else text[begin:end].rstrip(),
             left,
             right,
             base,
             size,
             is_bold,
             is_mono,
-            is_turned,
+            to_left,
             element,
         )
-        for begin, end, left, right, base, size, is_bold, is_mono, is_turned, element in zip(
+        for begin, end, left, right, base, size, is_bold, is_mono, element in zip(
             bounds,
             bounds[1:],
             lefts.tolist(),
@@ -356,11 +398,18 @@ def _lines(characters: Characters, starts: np.ndarray, turned: np.ndarray | None
             sizes.tolist(),
             bold.tolist(),
             mono.tolist(),
-            [False] * len(starts) if turned is None else turned.tolist(),
             characters.element[starts].tolist(),
             strict=False,
         )
     ]
+
+
+def _set_spaces_of_clusters(characters: Characters, spaced: np.ndarray) -> None:
+    """Set before which characters there are blanks, beside letters of scripts whose letters join."""
+    c = characters
+    if clusters.is_joined(c.codes).any():
+        decided, found = clusters.spaces(c.codes, c.written, c.left, c.right, c.base, c.size)
+        spaced[decided] = found[decided]
 
 
 def _text(codes: np.ndarray, spaced: np.ndarray) -> tuple[str, np.ndarray]:

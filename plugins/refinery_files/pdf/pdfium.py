@@ -29,12 +29,16 @@ _EMBEDDED = _function(raw.FPDFFont_GetIsEmbedded, _INT, _POINTER)
 _FONT_SIZE = _function(raw.FPDFText_GetFontSize, ctypes.c_double, _POINTER, _INT)
 _MATRIX = _function(raw.FPDFText_GetMatrix, _INT, _POINTER, _INT, _POINTER)
 _GENERATED = _function(raw.FPDFText_IsGenerated, _INT, _POINTER, _INT)
+_UNMAPPED = _function(raw.FPDFText_HasUnicodeMapError, _INT, _POINTER, _INT)
 _MARKED = _function(raw.FPDFPageObj_GetMarkedContentID, _INT, _POINTER)
 _FILL = _function(raw.FPDFPageObj_GetFillColor, _INT, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER)
 _MODE = _function(raw.FPDFTextObj_GetTextRenderMode, _INT, _POINTER)
 _OBJECT = _function(raw.FPDFPage_GetObject, _POINTER, _POINTER, _INT)
 _INNER_OBJECT = _function(raw.FPDFFormObj_GetObject, _POINTER, _POINTER, ctypes.c_ulong)
 _TYPE = _function(raw.FPDFPageObj_GetType, _INT, _POINTER)
+_MARKS = _function(raw.FPDFPageObj_CountMarks, _INT, _POINTER)
+_MARK = _function(raw.FPDFPageObj_GetMark, _POINTER, _POINTER, ctypes.c_ulong)
+_MARK_TYPE = _function(raw.FPDFPageObjMark_GetParamValueType, _INT, _POINTER, ctypes.c_char_p)
 _BOUNDS = _function(raw.FPDFPageObj_GetBounds, _INT, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER)
 
 
@@ -106,9 +110,21 @@ def generated(page: int, at: list[int]) -> np.ndarray:
     return np.fromiter(map(_GENERATED, repeat(page), at), np.int32, len(at)) > 0
 
 
+def unmapped(page: int, at: list[int]) -> np.ndarray:
+    """Return which of some characters have no code point in the file: their glyphs' numbers stand for it."""
+    return np.fromiter(map(_UNMAPPED, repeat(page), at), np.int32, len(at)) > 0
+
+
 def marks_of(objects: list[int]) -> list[int]:
     """Return the identifiers of marked content of text objects; -1 if there is none."""
     return list(map(_MARKED, objects))
+
+
+def text_mark(drawn: int) -> int:
+    """Return the address of the mark that says the text of an object, which all that it encloses share, or 0."""
+    count = _MARKS(drawn)
+    mark = (_MARK(drawn, count - 1) or 0) if count > 0 else 0
+    return mark if mark and _MARK_TYPE(mark, b"ActualText") else 0
 
 
 def fills_of(objects: list[int]) -> np.ndarray:

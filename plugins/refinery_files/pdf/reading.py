@@ -107,7 +107,7 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Si
         # tags say what is a table
         rules = read_rules(*_drawn(page)) if structure is None else NONE
         by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
-        found = read_characters(text_page.raw, count, by_mark, hidden) if count > 0 else Found()
+        found = read_characters(text_page.raw, count, by_mark, hidden, partial(_drawn, page)) if count > 0 else Found()
         elements = structure.elements if structure else []
         lines = [line for one in found.characters for line in lines_of(with_inline_code(one, elements), rules.down)]
         few = count - found.lost < _FEW or found.lost == found.visible

@@ -34,6 +34,15 @@ def font() -> dict[int, bytes]:
     }
 
 
+def parts_of(*drawn: str) -> tuple[str, ...]:
+    """Return what is read of lines below each other, each as it is seen from left to right."""
+    lines = [
+        f"BT /X 10 Tf 50 {700 - 12 * at} Td <{''.join(f'{ord(letter):04X}' for letter in line)}> Tj ET"
+        for at, line in enumerate(drawn)
+    ]
+    return read(pdf(lines, objects=font()).replace(b"/Font<<", b"/Font<</X 1000 0 R")).parts
+
+
 def read_lines(*, from_left: bool) -> tuple[str, ...]:
     page = [drawn(700 - 12 * at, from_left=from_left) for at in range(2)]
     body = pdf(page, objects=font()).replace(b"/Font<<", b"/Font<</X 1000 0 R")
@@ -42,3 +51,28 @@ def read_lines(*, from_left: bool) -> tuple[str, ...]:
 
 def test_the_order_in_which_words_are_drawn_does_not_matter() -> None:
     assert read_lines(from_left=True) == read_lines(from_left=False) == (f"<p>{HEBREW} {HEBREW}</p>",)
+
+
+LATIN = "the house at the river has two doors and nine windows that"
+SHALOM, LAKHEM, SFARIM = "\u05e9\u05dc\u05d5\u05dd", "\u05dc\u05db\u05dd", "\u05e1\u05e4\u05e8\u05d9\u05dd"
+
+
+def test_one_word_that_runs_to_the_left_is_turned_in_a_page_that_runs_to_the_right() -> None:
+    seen = [*[LATIN] * 6, f"look ({SHALOM[::-1]}) east, as {LAKHEM[::-1]} does."]
+    assert parts_of(*seen) == (f"<p>{' '.join([LATIN] * 6)} look ({SHALOM}) east, as {LAKHEM} does.</p>",)
+
+
+def test_words_that_run_to_the_left_are_in_their_order_in_a_line_that_runs_to_the_right() -> None:
+    seen = f"we read {SFARIM[::-1]} 250 ,{SHALOM[::-1]} in the east"
+    assert parts_of(LATIN, seen) == (f"<p>{LATIN} we read {SHALOM}, 250 {SFARIM} in the east</p>",)
+
+
+def test_a_line_of_mostly_other_letters_runs_as_the_lines_beside_it() -> None:
+    first = f"{SFARIM} {SHALOM} {LAKHEM} {SFARIM} {SHALOM} {LAKHEM} {SFARIM}"
+    last = f"{LAKHEM} {SHALOM} {SFARIM}"
+    seen = [
+        first[::-1],
+        f"houses at the river {SHALOM[::-1]} {LAKHEM[::-1]}".rjust(len(first)),
+        last[::-1].rjust(len(first)),
+    ]
+    assert parts_of(*seen) == (f"<p>{first} {LAKHEM} {SHALOM} houses at the river</p>\n<p>{last}</p>",)
