@@ -33,6 +33,8 @@ class Block:
     kind: str
     lines: list[Line]
     rows: list[list[str]] = field(default_factory=list)
+    begun: list[bool] = field(default_factory=list)
+    """Of rows that are declared, whether they began on a page before."""
     is_numbered: bool = False
     column: tuple[float, float] = (0.0, 0.0)
     """Left and right margin of its column."""
@@ -208,7 +210,8 @@ def _tagged_table(lines: list[Line], elements: Sequence[Element]) -> Block:
         # a cell without text, or whose text is on the page before
         row += [""] * (elements[at].column - len(row))
         row.append("\n".join(line.text for line in cells[at]))
-    return Block("table", lines, rows=list(rows.values()))
+    begun = {elements[at].row for at in cells if not elements[at].begins}
+    return Block("table", lines, rows=list(rows.values()), begun=[row in begun for row in rows])
 
 
 def marker_of(text: str) -> str | None:

@@ -29,6 +29,8 @@ _NUMBER = re.compile(
     r"|(?:vingt|trente|quarante|cinquante|soixante|quatre|dix)-"
     r"(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|vingts?)"
 )
+# signs touch the word behind them where they do so that many times as often as not
+_HARDLY = 4
 # of so many lines one ends in a hyphen where words are broken; texts in four languages have one of 5 to 60
 _RARE = 60
 # in sizes: the least height of a figure with the white around it
@@ -95,10 +97,10 @@ class Joiner:
         return compound if is_compound or _NUMBER.fullmatch("-".join(core)) else whole
 
     def _with_sign(self, found: re.Match[str]) -> str:
-        """Return a sign, and a blank if the document has more often one behind it; a dash is no pair of hyphens."""
+        """Return a sign, and a blank unless the document hardly has one behind it; a dash is no pair of hyphens."""
         sign, is_letter = found[1], found[2].isalpha()
         touching, apart = (self._signs[sign, blank, is_letter] for blank in ("", " "))
-        return sign if touching > apart or (sign == "--" and not apart) else f"{sign} "
+        return sign if touching > _HARDLY * apart or (sign == "--" and not apart) else f"{sign} "
 
     @cached_property
     def _signs(self) -> Counter[tuple[str, str, bool]]:

@@ -265,7 +265,7 @@ def _rest_of(before: list[Block], last: Block, page: list[Block]) -> tuple[Block
     """
     opened = next((block for block in reversed(before or [last]) if block.is_open), None)
     rest = next((block for block in page if block.is_rest), None)
-    if opened is not None and rest is not None and opened.kind == rest.kind and opened.kind != "table":
+    if opened is not None and rest is not None and opened.kind == rest.kind:
         return rest, opened
     if goes_on(last, page[0]):
         return page[0], last
@@ -279,13 +279,18 @@ def _cut_head(before: list[Block], after: list[Block]) -> None:
         return
     if len(after[0].rows) > 1 and after[0].rows[0] == before[-1].rows[0]:
         after[0].rows.pop(0)
+        del after[0].begun[:1]
 
 
 def _is_cut_row(before: Block, after: Block) -> bool:
-    """Return whether the first row of a table is the rest of the last one on the page before: not all cells go on."""
+    """Return whether the first row of a table is the rest of the last one on the page before.
+
+    A file declares it, or not all of its cells go on.
+    """
     if before.kind != "table" or after.kind != "table" or len(after.rows) < 2:
         return False
-    return len(before.rows[-1]) == len(after.rows[0]) and not all(after.rows[0])
+    is_rest = after.begun[0] if after.begun else not all(after.rows[0])
+    return is_rest and len(before.rows[-1]) == len(after.rows[0])
 
 
 def _set_levels(blocks: list[Block]) -> None:

@@ -307,26 +307,56 @@ def test_an_item_with_a_tag_goes_on_on_the_next_page() -> None:
     assert read(tagged([("LI", "milk")], [("LI", "bread")])).parts[1] == "<ul>\n<li>bread</li>\n</ul>"
 
 
-def over_pages(*items: tuple[str, str]) -> bytes:
-    """Return a tagged PDF of two pages: the text on each of elements that both may have a part of."""
+Halves = tuple[str, str]
+"""The text that an element has on the first page, and on the second."""
+
+
+def over_pages(*rows: Halves | list[Halves]) -> bytes:
+    """Return a tagged PDF of two pages: items of a list, or rows of cells of a table."""
     drawn: list[list[str]] = [[], []]
     parents: list[list[str]] = [[], []]
     objects: dict[int, bytes] = {}
-    for at, texts in enumerate(items):
+
+    def element(role: str, parent: int, kids: str, number: int) -> str:
+        objects[number] = f"<</Type/StructElem/S/{role}/P {parent} 0 R/K[{kids}]>>".encode()
+        return f"{number} 0 R"
+
+    def filled(role: str, texts: Halves, number: int, parent: int, x: int) -> str:
         kids = ""
         for page, text in enumerate(texts):
-            if not text:
-                continue
-            mark = len(drawn[page])
-            drawn[page].append(f"/LI <</MCID {mark}>> BDC BT /R 10 Tf 50 {700 - 14 * mark} Td ({text}) Tj ET EMC")
-            parents[page].append(f"{1010 + at} 0 R")
-            kids += f"<</Type/MCR/Pg {10 + 2 * page} 0 R/MCID {mark}>>"
-        objects[1010 + at] = f"<</Type/StructElem/S/LI/P 1001 0 R/K[{kids}]>>".encode()
+            if text:
+                mark = len(drawn[page])
+                y = 700 - 14 * int(number / 100)
+                drawn[page].append(f"/{role} <</MCID {mark}>> BDC BT /R 10 Tf {x} {y} Td ({text}) Tj ET EMC")
+                parents[page].append(f"{number} 0 R")
+                kids += f"<</Type/MCR/Pg {10 + 2 * page} 0 R/MCID {mark}>>"
+        return element(role, parent, kids, number)
+
+    tops = []
+    for at, row in enumerate(rows):
+        number = 1100 + 100 * at
+        if isinstance(row, tuple):
+            tops.append(filled("LI", row, number, 1001, 50))
+        else:
+            cells = (filled("TD", one, number + 1 + x, number, 50 + 100 * x) for x, one in enumerate(row))
+            tops.append(element("TR", 1001, " ".join(cells), number))
     numbers = "".join(f"{page}[{' '.join(found)}]" for page, found in enumerate(parents))
     objects[1000] = f"<</Type/StructTreeRoot/K 1001 0 R/ParentTree<</Nums[{numbers}]>>>>".encode()
-    every = " ".join(f"{number} 0 R" for number in objects if number >= 1010)
-    objects[1001] = f"<</Type/StructElem/S/L/P 1000 0 R/K[{every}]>>".encode()
+    element("L" if isinstance(rows[0], tuple) else "Table", 1000, " ".join(tops), 1001)
     return pdf(*drawn, catalog="/StructTreeRoot 1000 0 R/MarkInfo<</Marked true>>", objects=objects)
+
+
+def test_declared_cells_keep_their_columns_and_go_on_where_their_elements_do() -> None:
+    """A head stands on both pages; a cell without text is no rest of a row."""
+    head = [("mill", "mill"), ("stones", "stones")]
+    rows = [[("Upper", ""), ("two of", "granite")], [("", ""), ("", "three")], [("", "Old"), ("", "one")]]
+    first, second = (
+        "<table><tr><td>mill</td><td>stones</td></tr><tr><td>Upper</td><td>two of{}</td></tr></table>",
+        ("<table>{}<tr><td></td><td>three</td></tr><tr><td>Old</td><td>one</td></tr></table>"),
+    )
+    assert read(over_pages(head, *rows)).parts == (first.format(" granite"), second.format(""))
+    rows[0] = [("Upper", ""), ("two of", "")]
+    assert read(over_pages(head, *rows)).parts == (first.format(""), second.format(""))
 
 
 def test_an_item_goes_on_where_its_element_does() -> None:
