@@ -208,13 +208,11 @@ def _told(name: str, body: bytes, absent: str) -> dict[str, Any]:
 
 def _held(name: str, body: bytes) -> str:
     """Return what is wrong with how a type looks at bytes outside of any sandbox, "" if nothing is."""
-    card = brought_types()[name]
-    if not card.holds:
-        return ""
-    module, _, function = card.holds.partition(":")
-    started, before = time.process_time(), peak_kb()
+    card, started, before = brought_types()[name], time.process_time(), peak_kb()
     try:
-        getattr(import_module(module), function)(body)
+        for place in filter(None, (card.holds, card.holds_plain)):
+            module, _, function = place.partition(":")
+            getattr(import_module(module), function)(body)
     except BaseException as error:  # noqa: BLE001 -- as above
         return f"look crashed: {type(error).__name__}: {error}"[:200]
     seconds, grown = time.process_time() - started, (peak_kb() - before) / 1e3

@@ -1,4 +1,7 @@
-"""Files that are made to harm: each ends as a text, with a reason or at a limit, and takes no other file with it."""
+"""Files that are made to harm: each ends as a text, with a reason or at a limit, and takes no other file with it.
+
+Most of the time is what bombs take until they meet the limit of the sandbox: only here is every reader held against it.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -28,6 +28,10 @@ def packages(tmp_path: Path) -> list[Path]:
 
 @pytest.mark.slow
 def test_every_part_of_a_package_from_outside_works(packages: list[Path]) -> None:
+    """Half a minute or more: only here do parts of every seam work in processes that find them by installed metadata.
+
+    What each part refuses is tested in one process, by `test_brought_parts`.
+    """
     tests = [*PLACE.glob("*where_installed.py"), *(file for place in packages for file in place.glob("test_*.py"))]
     assert len(tests) == 5 + len(PARTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, sorted(tests))]
