@@ -105,13 +105,16 @@ def _page(document: pdfium2.PdfDocument, number: int, is_tagged: bool, sight: Si
         count = min(text_page.count_chars(), _MOST_CHARACTERS)
         structure = read_structure(page.raw) if is_tagged and count else None
         # tags say what is a table
-        rules = read_rules(*_drawn(page)) if structure is None else NONE
+        drawn = _drawn(page) if structure is None else None
+        rules = read_rules(*drawn) if drawn else NONE
         by_mark, hidden = structure.by_mark if structure else None, partial(sight.hidden, page)
         found = read_characters(text_page.raw, count, by_mark, hidden, partial(_drawn, page)) if count > 0 else Found()
         elements = structure.elements if structure else []
         lines = [line for one in found.characters for line in lines_of(with_inline_code(one, elements), rules.down)]
         few = count - found.lost < _FEW or found.lost == found.visible
-        is_image = few and is_scanned(sum(len(line.text) for line in lines), _image_share(page))
+        is_image = few and is_scanned(
+            sum(len(line.text) for line in lines), _image_share(page, *(drawn or _drawn(page)))
+        )
         has_lost_fonts = not is_image and is_lost(found.visible, found.lost)
         is_odd = count >= _FEW and is_garbled(" ".join(line.text for line in lines))
         unread = is_image or has_lost_fonts or is_odd
@@ -142,9 +145,8 @@ def _drawn(page: pdfium2.PdfPage) -> tuple[list[int], np.ndarray]:
     return objects, pdfium.types_of(objects)
 
 
-def _image_share(page: pdfium2.PdfPage) -> float:
+def _image_share(page: pdfium2.PdfPage, objects: list[int], kinds: np.ndarray) -> float:
     """Return the share of a page that its images fill."""
-    objects, kinds = _drawn(page)
     pictured = np.isin(kinds, (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM))
     images = [one for one, is_image in zip(objects, pictured.tolist(), strict=True) if is_image]
     if not images:
