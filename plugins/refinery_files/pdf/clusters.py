@@ -28,12 +28,16 @@ _COMBINING[[at for at in range(0x300, _LAST) if unicodedata.category(chr(at))[0]
 _SPACE = 0.15
 # in heights of a font: characters that are nearer have no blank between them
 _TOUCH = 0.05
+# in heights: glyphs that are farther to the left of a character are of no word of it
+_NEAR = 0.2
 # of a character: what is moved stands that far behind it
 _BEHIND = 1e-3
 # points: glyphs without ink
 _INKLESS = 0.01
 # share of characters without a meaning from which a page is garbled; pages of clusters have up to .15
 _GARBLED = 0.3
+# numbers of glyphs that no letter has
+_CONTROLS = 0x20
 # in sizes: a step back that is wider begins another line
 _BACK = 1.0
 _SHIFT = 0.45
@@ -66,15 +70,22 @@ def without_meaning(page: int, codes: np.ndarray, blank: np.ndarray) -> np.ndarr
     index = np.arange(len(codes))
     before = np.maximum.accumulate(np.where(lost, 0, index))
     behind = np.minimum.accumulate(np.where(lost, len(codes) - 1, index)[::-1])[::-1]
-    found: np.ndarray = lost & (joined[before] | joined[behind])
+    found: np.ndarray = lost & (joined[before] | joined[behind] | (codes < _CONTROLS))
     return found
 
 
 def stretch(boxes: np.ndarray, glyphs: np.ndarray, kept: np.ndarray) -> None:
-    """Let characters reach to the right as far as the glyphs behind them that are no characters."""
+    """Let characters fill what the glyphs behind them do that are no characters.
+
+    `boxes` are left, top, right, bottom of all, `glyphs` says which are none, and `kept` has the others. Glyphs that
+    stand for no letter are parts of clusters, or strokes that fill lines of Arabic.
+    """
     at = np.flatnonzero(glyphs)
     of = np.searchsorted(kept, at) - 1
-    np.maximum.at(boxes[:, 2], kept[of[of >= 0]], boxes[at[of >= 0], 2])
+    for glyph, host in zip(at[of >= 0].tolist(), kept[of[of >= 0]].tolist(), strict=True):
+        if boxes[host, 0] - boxes[glyph, 2] < _NEAR * (boxes[host, 1] - boxes[host, 3]):
+            boxes[host, 0] = min(boxes[host, 0], boxes[glyph, 0])
+        boxes[host, 2] = max(boxes[host, 2], boxes[glyph, 2])
 
 
 class Drawn(NamedTuple):

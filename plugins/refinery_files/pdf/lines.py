@@ -118,7 +118,7 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
     codes = pdfium.codes(page, count)
     blank = _BLANKS[np.minimum(codes, 0x3001)]
     controls = np.flatnonzero((codes < 32) & ~_SIGNED[np.minimum(codes, 32)])
-    has_clusters = bool(clusters.is_joined(codes).any())
+    has_clusters = bool(clusters.is_joined(codes).any()) or has_right_to_left(codes)
     glyphs = clusters.without_meaning(text_page, codes, blank) if has_clusters else np.zeros(count, bool)
     codes[glyphs] = 0
     # PDFium's sign for a hyphen at the end of a line
@@ -143,7 +143,6 @@ def read_characters(page: object, count: int, by_mark: np.ndarray | None, hidden
     styles = np.column_stack((pdfium.sizes_of(text_page, at), _styles(objects)))
     turns = np.rint(pdfium.angles(text_page, at) / (np.pi / 2)).astype(int)[of] % 4
     repeated, order = np.zeros(len(kept), bool), None
-    has_clusters |= has_right_to_left(codes)
     if turns.any() or has_clusters:
         blanks = np.flatnonzero(blank)
         blank[blanks[pdfium.generated(text_page, blanks.tolist())]] = False

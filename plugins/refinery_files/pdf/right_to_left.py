@@ -16,7 +16,7 @@ _GAP = 1.5
 _SPACE = 0.18
 _TOUCH = 0.12
 # the same, whatever blanks the row has
-_WIDE = 0.24
+_WIDE = 0.2
 _LAMS = np.array([0x644], np.uint32)
 _ALEFS = np.array([0x622, 0x623, 0x625, 0x627], np.uint32)
 

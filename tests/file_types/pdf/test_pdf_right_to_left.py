@@ -76,3 +76,8 @@ def test_a_line_of_mostly_other_letters_runs_as_the_lines_beside_it() -> None:
         last[::-1].rjust(len(first)),
     ]
     assert parts_of(*seen) == (f"<p>{first} {LAKHEM} {SHALOM} houses at the river</p>\n<p>{last}</p>",)
+
+
+def test_strokes_that_fill_a_line_part_no_word() -> None:
+    seen = [f"{SFARIM} {SHALOM} {LAKHEM}"[::-1], f"{SFARIM} {SHALOM[:2]}\u0003{SHALOM[2:]} {LAKHEM}"[::-1]]
+    assert parts_of(*seen) == (f"<p>{SFARIM} {SHALOM} {LAKHEM} {SFARIM} {SHALOM} {LAKHEM}</p>",)
