@@ -149,7 +149,7 @@ SEAMS = "seams"
 
 SEAM_COLUMNS = pa.schema(
     [
-        pa.field(SEAMS, pa.int64()),  # how many seams the text shows (`text.edits.seams.count_seams`)
+        pa.field(SEAMS, pa.int64()),  # seams that the stage left where it took something out (`text.edits.seams`)
         pa.field("seam_spans", pa.list_(SEAM_SPAN)),
     ]
 )

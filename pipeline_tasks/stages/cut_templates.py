@@ -261,7 +261,7 @@ STAGE = Stage(
             *SEAM_COLUMNS,
         ]
     ),
-    version=3,
+    version=4,
     splits=False,
     libraries={UNICODE: always},
     history={SECTION: Section(LINES, key="hash", order=("check", "page"))},

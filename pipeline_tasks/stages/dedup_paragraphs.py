@@ -269,7 +269,7 @@ STAGE = Stage(
     writes=pa.schema(
         [*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64()), *SEAM_COLUMNS]
     ),
-    version=3,
+    version=4,
     splits=False,
     libraries={"publicsuffixlist": always, UNICODE: always},
     history={"paragraphs": Section(PARTS, key="hash", order=("check",))},

@@ -99,8 +99,9 @@ class Params:
     the method that extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the
     page's own sentences that the text has, by any method (null: the page has no markup, or shows no sentence). Texts
     still shorter than `min_chars` are rejected. A headline that is there twice, and behind the last sentence of a page
-    a lead-in or a few bare words, are left out; `seams` counts what else looks so. `repair` undoes mojibake by ftfy,
-    line by line, where a text shows it; `repaired` counts those lines.
+    a lead-in or a few bare words, are left out; `seams` counts what else looks so where a block was left out (anywhere,
+    by the other methods). `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts
+    those lines.
     `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that follows.
     `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
     each method) and `memory` in bytes bound each page. `types` are those of `ingest`, which a recipe hands on: a file
@@ -199,6 +200,7 @@ def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) ->
     best = _best(batch, types, sandbox, params)
     _mend(best)
     exists = pa.array(best.chars > 0)
+    blocks = block_column(best.results, best.texts)
     columns = {
         "id": pc.if_else(exists, pa.array(identities(best.texts), pa.string()), pa.scalar(None, pa.string())),
         "text": pc.if_else(exists, best.texts, pa.scalar(None, pa.large_string())),
@@ -209,8 +211,8 @@ def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) ->
         "extractor": pa.array([result.method for result in best.results], pa.string()),
         "repaired": pa.array(best.repaired),
         "coverage": _coverages(best, batch["payload"]),
-        SEAMS: count_seams(best.texts),
-        "blocks": block_column(best.results, best.texts),
+        SEAMS: pc.if_else(_is_page(best.results), count_seams(best.texts, blocks), 0),
+        "blocks": blocks,
         "truncated": _truncated(batch["metadata"], best.results),
         TYPE: types,
         "pages": pa.array([result.pages or None for result in best.results], pa.int32()),
@@ -232,13 +234,18 @@ def _mend(best: _Texts) -> None:
     from pipeline_tasks.text.base.replacing import replace_rows
     from pipeline_tasks.text.edits.seams import mend
 
-    pages = np.flatnonzero([result.method in METHODS for result in best.results])
+    pages = np.flatnonzero(_is_page(best.results))
     mended = mend(None, best.texts.take(pa.array(pages)))
     picked = np.unique(mended.rows)
     if len(picked):
         texts = mended.texts.take(pa.array(picked))
         best.texts = replace_rows(best.texts, pages[picked].tolist(), texts)
         best.chars[pages[picked]] = pc.utf8_length(texts).to_numpy()
+
+
+def _is_page(results: Sequence["Result"]) -> pa.Array:
+    """Return whether each text is what a method left of a page; others are all that there was."""
+    return pa.array([result.method in METHODS for result in results], pa.bool_())
 
 
 def _types(batch: pa.RecordBatch) -> pa.Array:
@@ -573,7 +580,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=21,
+    version=23,
     splits=True,
     libraries={library: partial(_uses, library) for library in (*_LIBRARIES, *libraries())},
     engine="spark",

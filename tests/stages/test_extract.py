@@ -244,6 +244,16 @@ def test_blocks_give_the_text_of_a_page_whatever_is_around_it() -> None:
     assert extracted(pages, 1) == found
 
 
+def test_a_text_has_seams_only_where_something_was_left_out() -> None:
+    html = CLEAN.replace("<p>Part 4", "<h2>Tides</h2><h2>Ebb and flood</h2><p>Part 4")
+    gone = html.replace("<h2>Ebb", "<div hidden>Moon</div><nav><a href=/>Home</a></nav><h2>Ebb")
+    plain = f"{PROSE}\n\nAs follows:\n\n# Tides\n\n# Ebb\n\n{PROSE}\n\nMore:"
+    pages = [page(html), page(gone), page(plain, "text/plain"), page(None, "text/plain", text=plain)]
+    rows = extracted(pages, output="markdown")
+    assert all("## Tides\n\n## Ebb" in row["text"] for row in rows[:2])
+    assert [row["seams"] for row in rows] == [0, 1, 0, 0]
+
+
 def test_markdown_is_an_output_of_blocks_alone() -> None:
     table = "<h2>Tides</h2><table><tr><th>High</th><th>Low</th></tr><tr><td>3 m</td><td>1 m</td></tr></table>"
     pages = [page(html.replace("<p>Part 4", f"{table}<p>Part 4")) for html in (CLEAN, RAGGED)]

@@ -63,13 +63,15 @@ HOLE = 0xFF
 
 (
     OUT, RUN, BLANK, BREAKS, HEIGHT, NODE, HIDDEN, UNSEEN, UNSEEN_NODE, PRE, BLOCKS, NODES, SPANS, HOLES, MARKER, ITEM,
-    PARAGRAPHS, TITLE, TITLE_END, UNDRAWN_END, NEEDS_TREE,
-) = range(21)  # fmt: skip
+    PARAGRAPHS, TITLE, TITLE_END, UNDRAWN_END, NEEDS_TREE, CODE_END,
+) = range(22)  # fmt: skip
 LINK, STRONG_SPAN, EMPHASIS_SPAN, CODE_SPAN, RAISED_SPAN = range(5)
-OPEN, STARTED = 21, 26
-"""From here on: how many elements of each kind of span are open, and where the text of the outermost one began."""
+OPEN, STARTED = 22, 27
+"""From here on: how many elements of each kind of span are open, and where the text of the outermost one began.
 
-STATES = 31
+`CODE_END` is where the text of the last `code` ended that is a child of a `pre`: one that begins there is a line."""
+
+STATES = 32
 
 # an element on the stack: its tag, bits of what it changed, the kind of its span
 S_TAG, S_BITS, S_SPAN = range(3)
@@ -120,7 +122,7 @@ _LATEX, _EQUATION, _EMOJI, _SMILEY, _MIMETEX, _MATH_WORD = map(
 _ICONS, _SYMBOLS, _GOOGLE_SYMBOLS = map(_word, ("material-icons", "material-symbols", "google-symbols"))
 _NO_BREAK = _word("&nbsp;")
 _LONGEST_COUNT = 1_000  # bytes of markup that a count of readers is read in
-_BUTTON_KEY = np.uint64(name_key("button"))
+_BUTTON_KEY, _PRE_KEY = (np.uint64(name_key(name)) for name in ("button", "pre"))
 
 
 @compiled
@@ -349,6 +351,10 @@ def _start_tag(page, at, text, state, stack, keys, nodes, blocks, spans, holes, 
     if bits & SKIPPED:
         behind = _element_end(page, at, end, key, is_nested=True)
         return max(at, behind)
+    if tag == _BUTTON and state[PRE]:  # it copies the code, and is none
+        behind = _element_end(page, at, _raw_end(page, at, end, _PRE_KEY), key, is_nested=True)
+        if behind > at:
+            return behind
     if tag in (_HTML, _HEAD, _BODY):
         return at  # one that is hidden is shown by a script
     if bits & VOID:
@@ -365,6 +371,8 @@ def _start_tag(page, at, text, state, stack, keys, nodes, blocks, spans, holes, 
                 return behind
         if _is_inline_button(state, nodes):
             tag, bits = np.int64(_SPAN), BITS[_SPAN]
+    if tag == _CODE_TAG and state[RUN] < state[OUT] == state[CODE_END] and _is_in_pre(state[HEIGHT], stack):
+        state[BREAKS] = max(state[BREAKS], 1)
     _push(page, tag, bits, key, state, stack, keys, text, nodes, blocks, spans, values)
     if tag == _Q:
         _sign(state, text, nodes, blocks, spans)
@@ -374,6 +382,12 @@ def _start_tag(page, at, text, state, stack, keys, nodes, blocks, spans, holes, 
     elif tag == _NOSCRIPT:  # for browsers it is text, in which an unclosed frame cannot take the rest of the page
         state[UNDRAWN_END] = _raw_end(page, at, end, key)
     return at
+
+
+@inlined
+def _is_in_pre(height, stack):
+    """Return whether an element at this height of the stack is a child of a `pre`."""
+    return height > 0 and stack[height - 1, S_TAG] == _PRE
 
 
 @inlined
@@ -754,6 +768,8 @@ def _undo(at, state, stack, spans):
         if state[OPEN + kind] == 0:
             _span(state, spans, kind, state[STARTED + kind], state[OUT])
     state[PARAGRAPHS] -= stack[at, S_TAG] == _P
+    if stack[at, S_TAG] == _CODE_TAG and _is_in_pre(at, stack):
+        state[CODE_END] = state[OUT]
 
 
 @inlined

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.edits.seams import KINDS, count_seams, mend
+from pipeline_tasks.schema import BLOCK, SEAMS
+from pipeline_tasks.text.edits.seams import KINDS, count_seams, mend, with_cut
 
 FIRST = "The miller counts his eels."
 PROSE = "The mill stands by the river, and it grinds the corn of three villages all the year round."
@@ -99,3 +100,49 @@ def test_seams_are_counted_by_the_text_alone() -> None:
         "": 0,
     }
     assert count_seams(pa.array([*texts])).to_pylist() == [*texts.values()]
+
+
+LOOKS = (
+    f"{FIRST}\n\nEels\n\nEels\n\n# Pikes\n\n# Corn\n\n{{}}\n\n.\n\n{{}}\n\nAs follows:\n\n# Carps\n\n{FIRST}\n\nMore"
+)
+"""Five seams by the look of them, of which those around what is put in are none until something goes there."""
+
+GONE = "The abbot writes to the miller, and asks him for the eels of the whole year before the lent."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seams"),
+    [
+        (LOOKS.format(PROSE, GONE), None, 0),
+        (LOOKS.format(PROSE, GONE), LOOKS.format(PROSE, GONE).replace(f"\n\n{PROSE}", ""), 1),  # the sign is behind it
+        (LOOKS.format(PROSE, GONE), LOOKS.format(PROSE, GONE).replace(GONE, "The abbot writes."), 1),
+        (LOOKS.format(PROSE, GONE) + f"\n\n{GONE}", LOOKS.format(PROSE, GONE), 0),  # mended
+        (f"{PROSE}\n\nEels\n\nEels\n\n{GONE}\n\n{FIRST}", f"{PROSE}\n\nEels\n\nEels\n\n{FIRST}", 0),
+        (f"{PROSE}\n\n{FIRST}\n\n{GONE}\n\n{FIRST}", f"{PROSE}\n\n{FIRST}\n\n{FIRST}", 1),
+        (f"{PROSE}\n\n# Eels\n\n{GONE} {GONE}", f"{PROSE}\n\n# Eels", 0),  # mended
+    ],
+)
+def test_a_seam_is_where_a_stage_took_something_out(before: str, after: str | None, seams: int) -> None:
+    batch = pa.record_batch({"text": [before, LOOKS, None], "chars": [0, 0, 0], SEAMS: [7, 7, 7]})
+    touched = pa.array([after is not None, False, False])
+    done = with_cut(batch, pa.array([after] if after else [], pa.string()), touched)
+    assert done[SEAMS].to_pylist() == [seams, 0, 0]
+    assert with_cut(batch.drop_columns([SEAMS]), pa.array([after] if after else [], pa.string()), touched)[
+        SEAMS
+    ].equals(done[SEAMS])
+
+
+def test_a_seam_of_a_page_is_where_a_block_was_left_out() -> None:
+    lines = LOOKS.format(PROSE, GONE).split("\n\n")
+    text, at, blocks = "\n\n".join(lines), 0, []
+    for line in lines:
+        blocks.append({"start": at, "end": at + len(line)})
+        at += len(line) + 2
+    gone, pieces = {"start": None, "end": None}, range(len(blocks) + 1)
+    without = [[*blocks[:place], gone, *blocks[place:]] for place in pieces]
+    rows = [blocks, [*blocks[:1], gone, *blocks[-1:]], [], None, *without]
+    counts = count_seams(pa.array([text] * len(rows)), pa.array(rows, pa.list_(BLOCK))).to_pylist()
+    assert counts[:4] == [0, 0, 0, 5]
+    assert counts[4:] == [int(place in {2, 4, 6, 7, 9, len(blocks)}) for place in pieces]
+    assert sum(counts[4:]) == 6  # a sign has two edges
+    assert count_seams(pa.array(["", text]), pa.array([[gone], blocks], pa.list_(BLOCK))).to_pylist() == [0, 0]
