@@ -122,7 +122,7 @@ _LATEX, _EQUATION, _EMOJI, _SMILEY, _MIMETEX, _MATH_WORD = map(
 _ICONS, _SYMBOLS, _GOOGLE_SYMBOLS = map(_word, ("material-icons", "material-symbols", "google-symbols"))
 _NO_BREAK = _word("&nbsp;")
 _LONGEST_COUNT = 1_000  # bytes of markup that a count of readers is read in
-_BUTTON_KEY, _PRE_KEY = (np.uint64(name_key(name)) for name in ("button", "pre"))
+_BUTTON_KEY = np.uint64(name_key("button"))
 
 
 @compiled
@@ -351,10 +351,6 @@ def _start_tag(page, at, text, state, stack, keys, nodes, blocks, spans, holes, 
     if bits & SKIPPED:
         behind = _element_end(page, at, end, key, is_nested=True)
         return max(at, behind)
-    if tag == _BUTTON and state[PRE]:  # it copies the code, and is none
-        behind = _element_end(page, at, _raw_end(page, at, end, _PRE_KEY), key, is_nested=True)
-        if behind > at:
-            return behind
     if tag in (_HTML, _HEAD, _BODY):
         return at  # one that is hidden is shown by a script
     if bits & VOID:

@@ -46,16 +46,12 @@ def texts(page: str, *, hidden: bool = False) -> list[str]:
         ("<table><tr><td>a</div></p><td>b</table>", ["a\tb"]),
         ("<pre>\n a\n  b\n</pre>c", [" a\n  b", "c"]),
         ("<pre>a<div>b</div>c</pre>", ["a\nb\nc"]),
-        ("<pre><code>a\nb</code><code>c\nd</code><button>copy</button></pre>", ["a\nb\nc\nd"]),
-        (
-            "<pre><button>copy</button><code>a</code><button><b>x</b></button><code>b\n</code><code>c</code></pre>",
-            ["a\nb\nc"],
-        ),
+        ("<pre><code>a\nb</code><code>c\nd</code></pre>", ["a\nb\nc\nd"]),
+        ("<pre><code>a</code><code>b\n</code><code>c</code></pre>", ["a\nb\nc"]),
         (
             "<pre><code>a</code>b<code>c</code> <code>d</code>\n<span><code>e</code><code>f</code></span></pre>",
             ["abc d\nef"],
         ),
-        ("<pre>a<button>b</pre><p>c</p>", ["ab", "c"]),
         ("<p><code>a</code><code>b</code> <button>c</button></p>", ["ab c"]),
         ("a<!-- <p> -->b<!-->c<script>if (a<b) '<p>'</script>d<style>x</style>", ["abcd"]),
         ("a<ruby>\u6f22<rt>kan</rt></ruby>b", ["a\u6f22b"]),
