@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from refinery_sources.files.source import ENDINGS
@@ -36,6 +38,7 @@ from pipeline_tasks.stages import NAMES
 from pipeline_tasks.testing.training_dataset import write_dataset
 from pipeline_tasks.text.pii.kinds import KINDS as PII_KINDS
 from tests import small_build
+from tests.commands import Refinery
 from tests.small_root import SmallRoot
 
 PROJECT = Path(__file__).parent.parent
@@ -343,6 +346,33 @@ def test_the_example_of_reading_tokens_runs(
     assert re.fullmatch(r"\d+ sequences of 64", counted)
     assert "word" in text
     assert re.search(r" https://example\.org/\d+/\d+ .* [ab]\.jsonl \d+$", origin)
+
+
+@pytest.mark.slow
+def test_the_joins_of_ones_own_columns_run(tmp_path: Path, refinery: Refinery, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deduplicated data lacked `score`, and the page said that it may be joined, but not how."""
+    page, folder = "docs/how-to/refine/remove-duplicates.md", tmp_path / "texts"
+    folder.mkdir()
+    texts = [" ".join(f"word{row * 100 + at}" for at in range(80)) for row in range(8)]
+    for name, numbers in (("a", range(6)), ("b", range(6, 12))):  # the last four are copies of the first
+        rows = [{"id": number, "text": texts[number % 8], "score": number / 10} for number in numbers]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet", row_group_size=3)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dedup.yaml").write_text(next(part for part in code(page, "yaml") if "name: dedup" in part))
+    assert refinery("run", "out", "--input", "texts", "--recipe", "dedup.yaml", "--no-build").returncode == 0
+    select = "SELECT * EXCLUDE (blocks) FROM kept"
+    assert select in TEXTS[page]
+    assert refinery("sql", "out", select, "--to", "kept.parquet").returncode == 0
+    kept = {int(name) for name in pq.read_table("kept.parquet")["record_id"].to_pylist()}
+    joins = [part for part in code(page, "python") if "JOIN" in part]
+    assert (len(kept), len(joins)) == (8, 2)
+    for at, join in enumerate(joins):
+        own = join.replace("/data/texts", "texts").replace("own.parquet", f"own-{at}.parquet")
+        exec(compile(own, "guide.md", "exec"), {})
+        joined = pq.read_table(f"own-{at}.parquet")
+        assert joined.schema.names == ["id", "text", "score"]
+        assert sorted(joined["id"].to_pylist()) == sorted(kept)
+        assert joined["score"].to_pylist() == [number / 10 for number in joined["id"].to_pylist()]
 
 
 COMPARED: dict[str, Iterable[str]] = {

@@ -3,15 +3,19 @@
 import argparse
 import itertools
 import os
+import shlex
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Protocol, cast
 
 from pipeline_tasks.ask.known import Entry, entry_of, name_in, questions
 from pipeline_tasks.cli.listing import first_words, listing, member_listing, members, nearest, top
 from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.nearest import near
 from pipeline_tasks.nearest import nearest as nearest_of
@@ -113,6 +117,7 @@ def _run(arguments: Sequence[str]) -> int:
     if options.command is None:
         parser.print_help()
         return 0
+    _require_named(parser, options)
     _check_root(options)
     entry = entry_of(options.command)
     assert entry is not None
@@ -151,6 +156,30 @@ def _check_root(options: argparse.Namespace) -> None:
         from pipeline_tasks.store.storage import require_root
 
         require_root(options.root)
+
+
+def _require_named(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Raise RecipeError if a lone root stands where a command takes what it asks about, as a page or a snapshot."""
+    if not _has_default_root(options):
+        return
+    [command] = _parsers(parser)
+    for action in command._actions:  # noqa: SLF001 -- as below
+        given = str(getattr(options, action.dest, ""))
+        if not action.option_strings and action.nargs is None and _has_published(given):
+            word = str(action.metavar or action.dest).upper()
+            message = (
+                f"{given} is a root; name {word} before it, {action.help}: `{command.prog} {word} {shlex.quote(given)}`"
+            )
+            raise RecipeError(message)
+
+
+def _has_published(place: str) -> bool:
+    with suppress(RefineryError, OSError, ValueError):  # words that no path can be, or a folder that nobody may read
+        if is_bucket(place) or Path(place).is_dir():
+            from pipeline_tasks.publish.logs import version_log
+
+            return bool(version_log.recipes(place))
+    return False
 
 
 def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argparse.ArgumentParser:
@@ -226,7 +255,9 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "query", None) == "":
         options.query = rest.pop()
     if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}{_meant(parser, rest)}")
+        known = _parsers(parser)
+        called = known[0] if len(known) == 1 else parser
+        called.error(f"unrecognized arguments: {' '.join(rest)}{_meant(parser, rest)}")
     return options
 
 

@@ -8,6 +8,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from tests.chain import command
 from tests.commands import Refinery
+from tests.small_root import SmallRoot
 
 HEAVY = ("airflow", "great_expectations", "numba", "pandas", "pyspark", "ray")
 
@@ -62,3 +63,33 @@ def test_an_option_that_is_none_names_the_nearest(option: str, meant: str, refin
     done = refinery("run", "root", "--input", "crawl", option)
     assert done.returncode == 2
     assert done.stderr.rstrip().endswith(f"(did you mean {meant}?)" if meant else f"unrecognized arguments: {option}")
+
+
+def test_an_option_that_is_none_prints_the_usage_of_its_command(refinery: Refinery) -> None:
+    """It was that of all commands, which says of no option what there is instead."""
+    for words in (("why", "page", "root", "--recipe", "web"), ("rejects", "--quarantined")):
+        done = refinery(*words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"usage: refinery {words[0]} [-h]"), done.stderr
+        assert f"refinery {words[0]}: error: unrecognized arguments: --" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("why",), "WHAT"),
+        (("document",), "ID"),
+        (("search",), "PHRASE"),
+        (("retract",), "SNAPSHOT"),
+        (("diff", "1"), "B"),
+    ],
+)
+def test_a_lone_root_is_no_page(
+    words: tuple[str, ...], name: str, small_root: SmallRoot, refinery: Refinery, tmp_path: Path
+) -> None:
+    """`refinery why ROOT` searched for the words of the usual root's path, and ended well."""
+    done = refinery(*words, small_root.root)
+    assert done.returncode == RecipeError.exit_code
+    assert done.stderr.startswith(f"refinery: {small_root.root} is a root; name {name} before it, "), done.stderr
+    (tmp_path / "data").mkdir()
+    assert "is a root" not in refinery(*words, str(tmp_path / "data")).stderr

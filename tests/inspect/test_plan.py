@@ -238,6 +238,7 @@ def test_a_plan_from_the_input_is_that_of_the_tokens_that_it_has(root: str, caps
 def test_a_root_that_is_named_is_planned_from_by_its_newest_version(
     root: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr("refinery_study.plan.LEAST_DOCUMENTS", 5)
     newest = str(version_log.current(root, RECIPE).number)
     size = ["--input", "3TB"]
     for words in (size, WORDS):
@@ -250,6 +251,28 @@ def test_a_root_that_is_named_is_planned_from_by_its_newest_version(
     for nothing in (tmp_path / "empty", tmp_path / "nowhere"):
         assert main(["plan", "--input", "3TB", str(nothing)]) == RecipeError.exit_code
         assert str(nothing) in capsys.readouterr().err
+
+
+def test_a_few_documents_are_not_planned_from_unless_there_are_no_more(
+    root: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A root was planned from by its last day, a recrawl that had brought two documents."""
+    first, newest = version_log.latest_by_snapshot(root, RECIPE)
+    assert first.documents > newest.documents
+    small = f"too small to plan from: it has {newest.documents} documents, "
+    for least in (first.documents, first.documents + 1):
+        monkeypatch.setattr("refinery_study.plan.LEAST_DOCUMENTS", least)
+        assert main(["plan", "--input", "3TB", root]) == 0
+        out, err = capsys.readouterr()
+        assert f"snapshot {first.snapshot}, {first.documents} documents: its manifests" in out
+        assert f"planned from version {first.number}, as the newest, {newest.number} of" in err
+        assert ("too small to plan from" in err) == (least > first.documents)
+    assert main(["plan", "--input", "3TB", "--from", str(newest.number), root]) == 0
+    out, err = capsys.readouterr()
+    assert f"snapshot {newest.snapshot}, {newest.documents} documents: its manifests" in out
+    assert small in err
+    assert "as the newest" not in err
+    assert small in plan_facts(capsys, "--from", str(newest.number), root)["notes"][0]
 
 
 @pytest.mark.parametrize(

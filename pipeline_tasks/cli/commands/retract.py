@@ -12,6 +12,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.flow.running import RunOptions, run
 from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
+from pipeline_tasks.inspect.versions.outlived import outlived, outlived_lines
 from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
 from pipeline_tasks.landing.landed import text_field_of
@@ -42,7 +43,7 @@ def answer(options: argparse.Namespace) -> int:
     """Retract (or restore) the snapshot and refine later snapshots again; return the exit code.
 
     The files of later snapshots are checked first, then the retraction is recorded, then the snapshots are refined in
-    order. If interrupted, the same command continues from there.
+    order. If interrupted, the same command continues from there. Datasets that still have its documents are named last.
     """
     root, snapshot, overrides = absolute(options.root), options.snapshot, overrides_of(options)
     recipe = options.recipe or recipe_of(options)  # a name, or the YAML file that the snapshot was run with
@@ -61,7 +62,7 @@ def answer(options: argparse.Namespace) -> int:
     with Ledger.open(ledger_of(root)) as ledger:
         record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
     code = _refined_again(root, name, recipe, options, overrides)
-    print_lines(follow(root))
+    print_lines([*follow(root), *outlived_lines(root, outlived(root))])
     return code
 
 

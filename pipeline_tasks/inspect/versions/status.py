@@ -9,6 +9,7 @@ from pipeline_tasks.counted import counted, or_dash
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
 from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
+from pipeline_tasks.inspect.versions.outlived import Outlived, outlived, outlived_lines
 from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.publish.logs import version_log
@@ -47,10 +48,12 @@ def answer(options: argparse.Namespace) -> int:
     versions = [version for version in latest if options.snapshot in ("", version.snapshot)]
     retractions = version_log.retractions(root, recipe).values() if notes and not options.snapshot else ()
     facts = [_version_facts(version) | {"note": notes.get(version.snapshot, "")} for version in versions]
-    facts += [_retraction_facts(retraction) for retraction in retractions]
+    left = [] if options.snapshot else [*outlived(root)]
+    facts += [_retraction_facts(retraction, left) for retraction in retractions]
     facts += [_run_facts(run) for run in runs.values()]
     lines = [*status_lines(root, versions, notes), *tokenizer_lines(root, recipe)]
-    print_result(options, facts, lines if options.snapshot else [*lines, *dataset_lines(root, recipe)])
+    lines += [] if options.snapshot else [*dataset_lines(root, recipe), *outlived_lines(root, left)]
+    print_result(options, facts, lines)
     return 0
 
 
@@ -89,9 +92,14 @@ def _version_facts(version: Version) -> dict[str, Any]:
     return {name: getattr(version, name) for name in FACTS}
 
 
-def _retraction_facts(retraction: Retraction) -> dict[str, Any]:
+def _retraction_facts(retraction: Retraction, left: Sequence[Outlived]) -> dict[str, Any]:
     about = {"recipe": retraction.recipe, "snapshot": retraction.snapshot, "note": retraction.account}
-    return about | {"retracted_at": retraction.at, "reason": retraction.reason}
+    own = [each for each in left if (each.source.recipe, each.source.snapshot) == (about["recipe"], about["snapshot"])]
+    datasets = [
+        {"recipe": each.version.recipe, "number": each.version.number, "documents": each.documents} for each in own
+    ]
+    about |= {"retracted_at": retraction.at, "reason": retraction.reason}
+    return about | ({"still_in": datasets} if datasets else {})
 
 
 def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str] | None = None) -> Iterator[str]:

@@ -10,7 +10,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.command import add_json, add_recipe, default_root, number, print_result, recipe_of
-from pipeline_tasks.inspect.unpublished import current_version
+from pipeline_tasks.inspect.unpublished import current_version, say
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.store.storage import require_root
@@ -46,6 +47,9 @@ _SIZE = re.compile(r"(?i)(\d+(?:\.\d+)?(?:e\d+)?) ?([kmgtp]?)(i?)b?")
 MOST = 1e24
 """Bytes of the largest input that is planned: some hundred times what all crawls have."""
 
+LEAST_DOCUMENTS = 1000
+"""Documents of a version to plan from: a share of them is known to 1 / sqrt(1000), some 3 %."""
+
 WHOLE = 100
 """From here on a number is shown without a fraction."""
 
@@ -55,6 +59,7 @@ class Plan:
     """What a training run asks for, on each basis; with a version, what was foretold of it and what it took.
 
     If `landed` bytes were given and no tokens, `target` has none, and neither days nor GPUs, and there is no loader.
+    `notes` say why another version than the newest one is planned from, and that it has few documents.
     """
 
     target: Target
@@ -63,6 +68,7 @@ class Plan:
     loader: LoaderRate | None
     demands: tuple[Demand, ...]
     cost: VersionCost | None
+    notes: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="from_version",
         metavar="VERSION",
         help="plan from what this version took: a number, or a snapshot (default: the newest one of a ROOT or --recipe "
-        "that is named, else measured and published costs)",
+        f"that is named with {LEAST_DOCUMENTS:,} documents or more, else measured and published costs)",
     )
     add_recipe(parser)
     parser.set_defaults(requires_root=False, root="")  # the usual root is planned from where a version of it is named
@@ -120,6 +126,8 @@ def _size(text: str) -> float:
 def answer(options: argparse.Namespace) -> int:
     """Print the plan."""
     plan = plan_of(options)
+    for note in plan.notes:
+        say(note)
     print_result(options, plan_facts(plan), plan_lines(plan))
     return 0
 
@@ -130,8 +138,10 @@ def plan_of(options: argparse.Namespace) -> Plan:
         message = "--target-tokens needs --days and --gpus of the training; --input is planned without them"
         raise RecipeError(message)
     cost, stored = None, 0
+    notes: tuple[str, ...] = ()
     if version := _version(options):
         cost, stored = version_cost(options.root, version), token_bytes(options.root, version)
+        notes = tuple(_notes(version, None if options.from_version else current_version(options.root, version.recipe)))
     target = Target(
         tokens=options.target_tokens,
         days=options.days,
@@ -145,18 +155,42 @@ def plan_of(options: argparse.Namespace) -> Plan:
     targets = (replace(target, tokens=each) for each in tokens)
     demands = tuple(map(demand_of, bases, targets, [prices] * len(bases)))
     loader = loader_rate(target) if target.tokens else None
-    return Plan(target, options.input, prices, loader, demands, cost)
+    return Plan(target, options.input, prices, loader, demands, cost, notes)
 
 
 def _version(options: argparse.Namespace) -> Version | None:
-    """Return the version that is planned from: the newest one where only its root or recipe is named; None without."""
+    """Return the version that is planned from: one in force where only its root or recipe is named; None without."""
     if not (options.root or options.recipe or options.from_version):
         return None
     options.root = options.root or default_root()
     require_root(options.root)
     if options.from_version:
         return chosen_version(options.root, recipe_of(options), options.from_version)
-    return current_version(options.root, recipe_of(options))
+    return _largest(options.root, recipe_of(options))
+
+
+def _largest(root: str, recipe: str) -> Version:
+    """Return the newest version in force that has enough documents, else the one that has most.
+
+    A day of another crawl, or a partial one, may have brought a few. RecipeError if nothing is published.
+    """
+    newest = current_version(root, recipe)
+    versions = [newest, *reversed(version_log.latest_by_snapshot(root, recipe))]
+    enough = (version for version in versions if version.documents >= LEAST_DOCUMENTS)
+    return next(enough, max(versions, key=lambda version: version.documents))
+
+
+def _notes(version: Version, newest: Version | None) -> Iterator[str]:
+    """Yield why a version is planned from that is not the newest, and that it has too few documents."""
+    if newest and newest.number != version.number:
+        few = counted(newest.documents, "document")
+        yield f"planned from version {version.number}, as the newest, {newest.number} of {newest.snapshot}, has {few}"
+    if version.documents < LEAST_DOCUMENTS:
+        yield (
+            f"version {version.number}, snapshot {version.snapshot}, is too small to plan from: it has "
+            f"{counted(version.documents, 'document')}, and shares are known from {LEAST_DOCUMENTS:,} on; refine more, "
+            "and name it by --from"
+        )
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------
@@ -173,6 +207,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "plans": [asdict(demand) | {"kept": total_kept(demand.stages)} for demand in plan.demands],
         "references": references if plan.loader else [],
         "forecast": plan.cost and _forecast_facts(plan.cost),
+        "notes": list(plan.notes),
     }
 
 

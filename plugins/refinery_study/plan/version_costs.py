@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_tasks.cards import has_sequences, makes_documents, stage_that
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.tokens import tokens_of
@@ -209,7 +210,9 @@ def _sum(a: StageCost, b: StageCost) -> StageCost:
 def version_basis(cost: VersionCost) -> Basis:
     """Return the rates of a version, per landed byte; seconds that the ledger lacks follow from unit costs."""
     version, landed = cost.version, cost.landed
-    source = f"{version.recipe} version {version.number}, snapshot {version.snapshot}: its manifests and the ledger"
+    documents = counted(version.documents, "document")
+    named = f"{version.recipe} version {version.number}, snapshot {version.snapshot}"
+    source = f"{named}, {documents}: its manifests and the ledger"
     rates = (
         StageRate(
             stage=stage.stage,
