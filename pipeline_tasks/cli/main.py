@@ -126,7 +126,7 @@ def _with_absent_parts(error: RecipeError, root: str) -> RecipeError:
     """Return a refusal with the packages that the root of a command was refined with and that are not here."""
     from pipeline_tasks.inspect.absent_parts import absent_parts
 
-    account = absent_parts(root, error) if root else ""
+    account = absent_parts(root, str(error))
     return type(error)(f"{error}{account}") if account else error
 
 

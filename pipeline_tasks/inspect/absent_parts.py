@@ -1,6 +1,6 @@
 """Names the packages that a root was refined with and that are not here: names of their parts read as typing errors."""
 
-from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.libraries import present
 from pipeline_tasks.nearest import OR_INSTALL
 from pipeline_tasks.publish.logs import version_log
@@ -8,9 +8,9 @@ from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.storage import absolute
 
 
-def absent_parts(root: str, error: RecipeError) -> str:
+def absent_parts(root: str, message: str) -> str:
     """Return, of the refusal of a name that a package may bring, which packages of a root are not here; "" for none."""
-    if OR_INSTALL not in str(error):
+    if not root or OR_INSTALL not in message:
         return ""
     try:
         absent = sorted(_absent(absolute(root)).items())

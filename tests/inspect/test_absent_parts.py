@@ -51,6 +51,8 @@ def test_a_recipe_of_a_filter_that_is_not_here_says_that_a_package_may_bring_it(
     named = recipe(folder, params)
     assert main(["lint", named]) == RecipeError.exit_code
     assert "install the package that brings it" in capfd.readouterr().out
+    assert main(["lint", named, "--root", str(root)]) == RecipeError.exit_code
+    assert f"was refined with {CALM}" in capfd.readouterr().out
     (folder / "a.jsonl").write_text('{"text": "A ferry leaves."}')
     for command in (["run", str(root), "--input", str(folder)], ["retract", "2026-11-19", str(root)]):
         assert main([*command, "--recipe", named]) == RecipeError.exit_code
