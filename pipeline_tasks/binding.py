@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pipeline_tasks.constraints import LARGEST, Place, Range, Word
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.nearest import nearest
+from pipeline_tasks.nearest import OR_INSTALL, nearest
 from pipeline_tasks.stage import VARIABLE, FilePath, P, Stage
 
 T = TypeVar("T")
@@ -75,10 +75,10 @@ def _collected(params: type, written: Mapping[str, Any], where: str) -> Mapping[
     if collecting is None:
         return written
     keys: Mapping[str, type] = collecting.metadata["keys"]
-    require_known(written, (*(declared.name for declared in fields(params)), *keys), where)
+    require_known(written, (*(declared.name for declared in fields(params)), *keys), where, OR_INSTALL)
     groups = {**require_mapping(written.get(collecting.name, {}), f"{where}: {collecting.name}")}
     groups |= {key: value for key, value in written.items() if key in keys}
-    require_known(groups, keys, f"{where}: {collecting.name}")
+    require_known(groups, keys, f"{where}: {collecting.name}", OR_INSTALL)
     checked = {key: written_fields(keys[key], group, f"{where}: {key}") for key, group in groups.items()}
     return {key: value for key, value in written.items() if key not in keys} | {collecting.name: checked}
 
@@ -253,14 +253,13 @@ def require_mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
-def require_known(given: Iterable[object], known: Collection[str], where: str) -> None:
+def require_known(given: Iterable[object], known: Collection[str], where: str, hint: str = "") -> None:
     """Raise RecipeError for the first key of `given` that is not `known`, with the nearest that is."""
-    for key in given:
-        if key not in known:
-            raise unknown_key(key, known, where)
+    if unknown := [key for key in given if key not in known]:
+        raise unknown_key(unknown[0], known, where, hint)
 
 
-def unknown_key(key: object, known: Collection[str], where: str) -> RecipeError:
+def unknown_key(key: object, known: Collection[str], where: str, hint: str = "") -> RecipeError:
     """Return the error of a key that is not `known`, with the nearest that is."""
-    message = f"{where}: unknown key {shown(key)}{nearest(str(key), known)}; known keys are: {', '.join(known)}"
+    message = f"{where}: unknown key {shown(key)}{nearest(str(key), known)}{hint}; known keys are: {', '.join(known)}"
     return RecipeError(message)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pipeline_tasks.binding import unknown_key
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import NO_COPIES, Copies
+from pipeline_tasks.nearest import OR_INSTALL
 from pipeline_tasks.seams import Part, part_at, parts
 from pipeline_tasks.stage import Stage, always
 
@@ -97,8 +98,7 @@ def stage_card(name: str, where: str = "stage") -> Stage[Any]:
         message = f"{parts(SEAM)[name]}; no stage may have that name: it is no lower-case word, or means something else"
         raise RecipeError(message)
     if part is None:
-        message = f"{unknown_key(name, stage_names(), where)}; one of another package is known where that is installed"
-        raise RecipeError(message)
+        raise unknown_key(name, stage_names(), where, OR_INSTALL)
     return _brought_card(name, part)
 
 

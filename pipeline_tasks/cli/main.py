@@ -121,7 +121,18 @@ def _run(arguments: Sequence[str]) -> int:
     _check_root(options)
     entry = entry_of(options.command)
     assert entry is not None
-    return _module(entry).answer(options)
+    try:
+        return _module(entry).answer(options)
+    except RecipeError as error:
+        raise _with_absent_parts(error, str(getattr(options, "root", "") or "")) from error
+
+
+def _with_absent_parts(error: RecipeError, root: str) -> RecipeError:
+    """Return a refusal with the packages that the root of a command was refined with and that are not here."""
+    from pipeline_tasks.inspect.absent_parts import absent_parts
+
+    account = absent_parts(root, str(error))
+    return type(error)(f"{error}{account}") if account else error
 
 
 def _command(arguments: Sequence[str]) -> str:

@@ -168,13 +168,15 @@ class Ledger:
     ) -> None:
         """Record a committed manifest, and what an attempt spent on it in seconds of wall clock, CPU and GPU.
 
-        An attempt that finds a committed manifest spends nothing, so the largest recorded cost is kept. `states` has
-        what computed the rows of models, and how long these and their actors waited.
+        An attempt that finds a committed manifest spends nothing, so the largest recorded cost is kept, that of a plan
+        of the recipe (which has no snapshot) too. `states` has what computed the rows of models, and how long these and
+        their actors waited.
         """
         with self._database.transaction():
             put_manifest(self._database, path, manifest)
             cost = {"attempt": attempt, "wall_seconds": wall, "cpu_hours": cpu / 3600, "gpu_hours": gpu / 3600}
             cost["cost_usd"] = self._usd(cost)
+            cost = self._or_planned(recipe, path, cost)
             row = {"recipe": recipe, "snapshot": snapshot, "manifest": path, "engine": engine, **cost}
             self._database.put("stage_metrics", STAGE_KEY, {**row, "recorded_at": _now()}, largest=tuple(cost))
             key = {name: row[name] for name in STAGE_KEY}
@@ -185,6 +187,15 @@ class Ledger:
             if states.tasks:
                 waits = {"actors": states.actors, **{f"{name}_seconds": getattr(states, name) for name in SECONDS}}
                 self._database.put("stage_models", STAGE_KEY, {**key, **waits}, largest=tuple(waits))
+
+    def _or_planned(self, recipe: str, path: str, cost: dict[str, float]) -> dict[str, float]:
+        """Return the larger of what a stage cost now, and in a plan of the recipe that ran before."""
+        planned = (
+            f"SELECT {', '.join(cost)} FROM stage_metrics WHERE (recipe, snapshot, manifest) = (:recipe, '', :path)"  # noqa: S608 -- names are ours
+        )
+        for row in self._database.run(planned, {"recipe": recipe, "path": path}) if recipe else ():
+            cost = {name: max(spent, row[name]) for name, spent in cost.items()}
+        return cost
 
     def record_landing(self, path: str, manifest: Manifest) -> None:
         """Record what a snapshot is refined from, with the promised files that had not landed."""

@@ -18,13 +18,15 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.filters import Computed, Filter, Floats, brought_parts, fails, load_filters, packs, require_loaded
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.nearest import near
+from pipeline_tasks.nearest import OR_INSTALL, near
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+PROFILE = "profile"
 
 FILTERS = load_filters()
 """Every profile by its name."""
@@ -125,7 +127,7 @@ class Params:
         for profile in self.profiles:
             if profile not in FILTERS:
                 require_loaded(profile)
-            _require_known(profile, tuple(FILTERS), "profile")
+            _require_known(profile, tuple(FILTERS), PROFILE)
         if not self.packs.endswith(PACK_SUFFIXES) and not self.packs.startswith(DIGEST):
             _require_known(self.packs, (*packs.SETS, packs.NONE), "set of packs (or path of a .yaml file)")
         self.resources()
@@ -257,7 +259,9 @@ def _require_known(name: str, names: tuple[str, ...], kind: str) -> None:
     """Raise RecipeError, naming the nearest of `names`, unless `name` is one of them."""
     if name not in names:
         [meant] = near(name, names)
-        message = f"filter_quality: no {kind} is called {name!r}; the nearest is {meant!r} of {', '.join(names)}"
+        way_out = OR_INSTALL if kind == PROFILE else ""
+        nearest = f"the nearest is {meant!r} of {', '.join(names)}{way_out}"
+        message = f"filter_quality: no {kind} is called {name!r}; {nearest}"
         raise RecipeError(message)
 
 

@@ -85,7 +85,12 @@ INTERNALS = (
         ("SubCommand", "StandaloneCommand"),
     ),
     Internal("airflow.models", "Connection", "commands find connections as tasks do", ("get_connection_from_secrets",)),
-    Internal("airflow.models.dag", "DagModel", "the team of a DAG, which rights are asked for", ("get_team_name",)),
+    Internal(
+        "airflow.models.dag",
+        "DagModel",
+        "the team of a DAG, which rights are asked for; pages name a DAG where there is one",
+        ("get_team_name", "dag_id", "is_stale"),
+    ),
     Internal(
         "airflow.models.dagrun", "DagRun", "pages show runs that have no version yet", ("run_after", "conf", "state")
     ),

@@ -8,6 +8,7 @@ FROM (
         recipe, snapshot, COUNT(*) AS stages, SUM(cost_usd) AS cost_usd,
         CAST(MAX(CASE WHEN stage = 'ingest' THEN rows_in ELSE 0 END) AS BIGINT) AS rows_in
     FROM latest_stages
+    WHERE recipe = '' OR snapshot <> '' -- a plan of a recipe is no snapshot of it
     GROUP BY recipe, snapshot
 ) s
 LEFT JOIN (

@@ -1,5 +1,7 @@
 """Real builds are compared and planned from as versions of a snapshot are: their stages, copies and costs."""
 
+from dataclasses import replace
+
 import pytest
 from refinery_study.plan.bases import TOKENS_PER_SHUFFLED_BYTE
 from refinery_study.plan.version_costs import version_basis, version_cost
@@ -7,7 +9,11 @@ from refinery_study.plan.version_costs import version_basis, version_cost
 from pipeline_tasks.cli.commands.build import plan
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.diff import compare
+from pipeline_tasks.inspect.unpublished import unpublished_runs
+from pipeline_tasks.inspect.versions.overview import overview_of, overviews
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.recipe import BUILD
 from pipeline_tasks.run.unit_costs import cost_of
 from pipeline_tasks.store.reading import read_shards
 from tests.publish.test_building import (
@@ -62,6 +68,19 @@ def test_a_build_takes_what_its_versions_took_up_to_what_it_reads(root: str) -> 
         == sum(shard.weight for shard in composed.shards)
     )
     assert {rate.source for rate in version_basis(cost).stages} == {"ledger"}
+
+
+def test_a_plan_is_no_run_that_has_published_nothing(root: str) -> None:  # noqa: F811 -- a fixture
+    """The pages asked to wait for it, or to build again."""
+    built(root, recipe_of())
+    plan(root, recipe_of(mix={"weights": {"en": 1, "de": 2}, "max_epochs": 2}), "local")
+    plan(root, replace(recipe_of(), name="planned"), "local")
+    assert unpublished_runs(root, "corpus") == {}
+    [state] = overview_of(root, "corpus").snapshots
+    assert (state.state, state.next_step, state.run) == ("published", "", None)
+    assert "planned" not in [overview.recipe for overview in overviews(root)]
+    with Ledger.open(ledger_of(root)) as ledger:
+        assert [row["snapshot"] for row in ledger.query("status", recipe="corpus")] == [BUILD]
 
 
 def test_stages_that_a_plan_of_a_build_ran_are_among_what_the_build_took(root: str) -> None:  # noqa: F811 -- a fixture

@@ -229,6 +229,27 @@ def test_signals_that_do_not_explain_the_decisions_are_refused(tmp_path: Path) -
         whatif(str(tmp_path), version, [])
 
 
+def test_a_bound_of_all_languages_names_those_that_keep_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It printed a bound that no row was judged by, and no change."""
+    pack = tmp_path / "mine.yaml"
+    pack.write_text("{en: {fineweb: {new_line_ratio: 0.2}}, zh: {fineweb: {new_line_ratio: null}}}")
+    _, version = published(tmp_path, {"packs": str(pack)})
+    changes = [f"packs={pack}", "fineweb.new_line_ratio=0.05"]
+    forecast = whatif(str(tmp_path), version, changes)
+    assert list(forecast.own_bounds["fineweb.new_line_ratio"]) == ["en", "zh"]
+    assert forecast.languages["en"].then == forecast.languages["en"].now
+    arguments = ["whatif", str(tmp_path), *(part for change in changes for part in ("--set", change))]
+    assert main(arguments) == 0
+    line = "  own bound, which stays: en 0.2, zh skipped; to change it: --set en.fineweb.new_line_ratio=0.05"
+    assert line in capsys.readouterr().out.splitlines()
+    assert main([*arguments, "--set", "en.fineweb.new_line_ratio=0.05", "--json"]) == 0
+    own = json.loads(capsys.readouterr().out.splitlines()[-1])["own_bounds"]
+    assert own == {"fineweb.new_line_ratio": {"zh": None}}
+    assert whatif(str(tmp_path), version, [f"packs={pack}", "fineweb.line_punct_thr=0.05"]).own_bounds == {}
+
+
 def test_the_command_prints_both_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, version = published(tmp_path)
     arguments = [

@@ -3,6 +3,8 @@
 import html
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from refinery_study.plan.build_estimate import build_estimate
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe
+from tests.known_dags import known_dags
 from tests.markup import words
 from tests.publish.test_building import built, recipe_of, refined_days
 
@@ -25,12 +28,26 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+def _recipes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Know the recipe of the tests as one of those that are wired."""
     from refinery_airflow.pages import build as refinery_build
 
     monkeypatch.setattr(refinery_build, "recipe_names", lambda _: ["corpus"])
     monkeypatch.setattr(refinery_build, "load_build", lambda _: recipe_of(mix={}))
+    with known_dags("build_corpus"):
+        yield
+
+
+def test_without_a_dag_the_build_is_started_by_its_command(
+    visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_airflow.pages import build as refinery_build
+
+    monkeypatch.setattr(refinery_build, "load_build", lambda _: replace(recipe_of(mix={}), name="mine"))
+    page = visitor.get("/build/corpus").text
+    assert "/dags/" not in page
+    assert f"refinery build {root} --recipe mine</pre>" in page
+    assert "There is no DAG <code>build_mine</code> here" in page
 
 
 def conf_of(page: str) -> Any:

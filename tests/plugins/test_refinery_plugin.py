@@ -321,6 +321,27 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     return root
 
 
+def test_the_address_of_the_pages_leads_to_the_first(visitor: Any) -> None:
+    found = visitor.get("/", follow_redirects=False)
+    assert (found.status_code, found.headers["location"]) == (307, "/refinery/page")
+
+
+def test_texts_of_a_retracted_snapshot_are_not_linked(
+    visitor: Any, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link was of a page that is not there."""
+    root = str(shutil.copytree(dataset, tmp_path / "root"))
+    monkeypatch.setenv("REFINERY_ROOT", root)
+    newest = version_log.latest_by_snapshot(root, "tiny")[-1].snapshot
+    assert f"/search/tiny/{newest}" in visitor.get("/snapshot/corpus/build").text
+    version_log.retract(root, "tiny", newest, "spam")
+    page = visitor.get("/snapshot/corpus/build").text
+    assert f"/search/tiny/{newest}" not in page
+    links = re.findall(r'href="/refinery(/(?:search|snapshot)/[^"]+)"', page)
+    assert [visitor.get(html.unescape(link)).status_code for link in links] == [200] * len(links)
+    assert any(link.startswith("/search/") for link in links)
+
+
 def test_a_training_dataset_has_its_pages(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is called no recipe, says what it was made of, and has a report, documents, texts and traced tokens."""
     monkeypatch.setenv("REFINERY_ROOT", dataset)

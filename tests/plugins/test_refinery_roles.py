@@ -26,7 +26,7 @@ from tests.visitors import be
 
 ROLES = ("viewer", "curator", "steward")
 AIRFLOW = dict(zip(ROLES, ("VIEWER", "USER", "OP"), strict=True))
-OPEN = ("/page", "/purpose", "/static/{name}", "/verdicts")
+OPEN = ("/", "/page", "/purpose", "/static/{name}", "/verdicts")
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
 
 HOSTILE = "2026-11-21"
@@ -138,6 +138,7 @@ def addresses(crawl: Crawl) -> dict[str, list[str]]:
     pages = [str(each.relative_to(crawl.root)) for each in Path(crawl.root).rglob("docs/index.html")]
     stored = [*map(path_of, files), *verdicts, *pages, version_log.version_path("tiny", 1)]
     return {
+        "GET /": ["/"],
         "GET /page": ["/page"],
         "GET /sources": ["/sources"],
         "GET /ask": ["/ask"],

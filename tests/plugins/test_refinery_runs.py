@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.known_dags import known_dags
+
 ROOT = "/somewhere/root"
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -156,7 +158,8 @@ def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> N
     add_run(session, "running", {"sense": "deferred"}, conf={"snapshot": "2026-11-22"})
     known = (SnapshotState("2026-11-19", "published"), SnapshotState("2026-11-20", "retracted", "restore it"))
     landed = ["2026-11-19", "2026-11-20", "2026-11-22", "2026-11-23", "2026-11-24"]
-    page = recipe_page(Overview("books", known), newest_runs("web", ROOT), landed)
+    with known_dags("refine_books"):
+        page = recipe_page(Overview("books", known), newest_runs("web", ROOT), landed)
     states = {line.snapshot: line.state for line in page.lines}
     assert list(states) == landed
     assert list(states.values()) == ["published", "retracted", "waiting", "landed", "landed"]
@@ -167,6 +170,23 @@ def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> N
         f"{task.first.run.removesuffix('/dags/refine_books')}/dags/refine_books",
     )
     assert "trigger `refine_books` with its name as `snapshot`" in task.first.next_step
+
+
+def test_what_has_landed_for_a_recipe_without_a_dag_is_refined_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page named a DAG that was not there, and linked it."""
+    from refinery_airflow.pages.overview import recipe_page
+
+    from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState
+
+    monkeypatch.setenv("REFINERY_LANDING", "/landed")
+    monkeypatch.setenv("REFINERY_ROOT", ROOT)
+    page = recipe_page(Overview("mine", (SnapshotState("2026-11-19", "published"),)), {}, ["2026-11-20", "2026-11-21"])
+    [task] = page.to_do
+    assert (task.snapshots, task.first.run) == (2, "")
+    assert f"`refinery run --input /landed/SNAPSHOT {ROOT} --recipe mine.yaml`" in task.first.next_step
+    assert "REFINERY_RECIPES" in task.first.next_step
+    assert "unpause" not in task.first.next_step
+    assert page.calendar
 
 
 def test_a_folder_of_another_name_leaves_the_calendar_of_days_alone() -> None:

@@ -11,6 +11,7 @@ from refinery_sources import budget
 from refinery_sources.budget import Budget, Rate
 
 from pipeline_tasks.publish.logs import version_log
+from tests.known_dags import known_dags
 from tests.publish.test_taking_down import published, records
 
 HOST = "data.commoncrawl.org"
@@ -68,7 +69,9 @@ def section(page: str, name: str) -> str:
 
 
 def test_it_shows_what_landed_what_is_missing_and_who_refuses(visitor: Any) -> None:
-    page = visitor.get("/sources").text
+    assert "/dags/pull_common_crawl" not in visitor.get("/sources").text
+    with known_dags("pull_common_crawl"):
+        page = visitor.get("/sources").text
     crawl = section(page, "common_crawl")
     assert "Landed 3" in crawl
     assert "Not published 1 the oldest for 2 days" in crawl
@@ -94,7 +97,8 @@ def test_the_newest_run_of_a_sources_dag_is_named(visitor: Any, monkeypatch: pyt
     from refinery_airflow.pages import standing as refinery_standing
     from refinery_airflow.runs.newest import NewestRun
 
-    assert "it never ran" in section(visitor.get("/sources").text, "common_crawl")
+    with known_dags("pull_common_crawl"):
+        assert "it never ran" in section(visitor.get("/sources").text, "common_crawl")
     run = NewestRun("failed", "2026-11-02 06:00", "/dags/pull_common_crawl/runs/x")
     monkeypatch.setattr(refinery_standing, "newest_run", lambda _dag: run)
     page = visitor.get("/sources").text

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from pipeline_tasks.flow.plan import dag_of
 from pipeline_tasks.inspect.whatif import whatif
 from pipeline_tasks.inspect.whatif.stages import stage_forecasts
 from pipeline_tasks.publish.logs import version_log
 from tests.documents import documents
 from tests.fasttext_file import write_model
+from tests.known_dags import known_dags
 from tests.markup import assert_inert
 from tests.refining import commit_parent, refined
 from tests.stages.test_filter_quality import PROSE
@@ -194,6 +196,9 @@ def test_bounds_of_other_stages_are_predicted_with_lines_and_a_trial(
     assert "refinery run " in page
     assert "--sample 0.05" in page
     assert "--set filter_language.threshold=0.999" in page
+    assert "/dags/" not in page, "nobody has wired the recipe"
+    with known_dags(dag_of(RECIPE)):
+        assert f'href="/dags/{dag_of(RECIPE)}"' in visitor.get(path, params={"filter_language.threshold": "0.999"}).text
     wrong = visitor.get(path, params={"filter_language.threshold": SCRIPT})
     assert wrong.status_code == 422
     assert_inert(wrong.text, SCRIPT)

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipeline_tasks.ask.lines import aligned_lines
@@ -19,7 +18,7 @@ from pipeline_tasks.inspect.command import (
 )
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.building import bands_of, plan_of
-from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
+from pipeline_tasks.recipe import BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import ComposeRequest
@@ -83,7 +82,7 @@ def _again(options: argparse.Namespace) -> dict[str, Any]:
 def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
     """Compose, and run the stages that choose documents; return the composition and the plan. A build finds them done.
 
-    Gates do not judge here: they judge when the dataset is built.
+    Gates do not judge here: they judge when the dataset is built. A plan is no run: its requests name no snapshot.
     """
     require_root(root)
     composed = handle(ComposeRequest(root, recipe.name, recipe.versions or Versions("")))
@@ -93,7 +92,7 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
     for step in recipe.steps:
         if step.stage in choosing:
             request = RefineRequest(root, step.stage, step.params, parent, engine=engine, recipe=recipe.name)
-            replies[step.stage] = handle(replace(request, snapshot=BUILD))
+            replies[step.stage] = handle(request)
             parent = replies[step.stage]["manifest"]
     by_stage = {stage: read_manifest(root, reply["manifest"]) for stage, reply in replies.items()}
     rejected = {stage: reply["rejected"] for stage, reply in replies.items()}

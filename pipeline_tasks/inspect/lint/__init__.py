@@ -16,6 +16,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.batch_expectations import FOLDER, suites_notes
 from pipeline_tasks.gate.checks import check_suites
+from pipeline_tasks.inspect.absent_parts import absent_parts
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_params
 from pipeline_tasks.inspect.lint.idle_stages import idle_stages
@@ -172,6 +173,7 @@ def lint(
     such snapshot or reason.
     """
     written, loaded = written_faults(recipe)
+    written = [fault._replace(message=fault.message + absent_parts(root, fault.message)) for fault in written]
     if loaded is None:
         return written
     if written:  # of what is left only faults are said: it is less than was meant

@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -41,6 +41,9 @@ KEPT = "kept"
 COLUMNS = ("language", "source", "chars")
 GROUPS = ("language", "source")
 
+MOST_NAMED = 4
+"""Languages that a line on bounds of their own names."""
+
 ALL = sys.maxsize
 """A number of rows that no snapshot has."""
 
@@ -67,8 +70,9 @@ class Change:
 class Forecast:
     """The effect of changed bounds on one published snapshot, counted in rows.
 
-    `bounds` is (now, then) per changed key (NaN: the rule is skipped), `packs` is (now, then). `reasons` counts rows by
-    the first rule that they fail, as manifests do; `fails` counts every row that fails the rule. `characters` are those
+    `bounds` is (now, then) per changed key (NaN: the rule is skipped), `packs` is (now, then). `own_bounds` has per
+    changed key the languages that keep a bound of their own, with it. `reasons` counts rows by the first rule that they
+    fail, as manifests do; `fails` counts every row that fails the rule. `characters` are those
     of the rows that are kept, (now, then); a row that is rejected now has those of its text as a whole. Counts are
     exact if `rows_read` has all rows, and estimates if not.
     """
@@ -77,6 +81,7 @@ class Forecast:
     snapshot: str
     manifest: str
     bounds: Mapping[str, tuple[float, float]]
+    own_bounds: Mapping[str, Mapping[str, float]]
     packs: tuple[str, str]
     whole: Change
     languages: Mapping[str, Change]
@@ -175,6 +180,7 @@ def whatif(root: str, version: version_log.Version, changes: Sequence[str], most
         snapshot=version.snapshot,
         manifest=path,
         bounds=bounds,
+        own_bounds=_kept_bounds(then, bounds, languages_of(manifest)),
         packs=(str(now.params.packs), str(then.params.packs)),
         whole=tally.change("whole"),
         languages=tally.changes("language"),
@@ -409,6 +415,35 @@ def bound_of(decision: Decision, key: str) -> float:
     return math.nan if bound is None else float(bound)
 
 
+def own_bounds(decision: Decision, key: str, languages: Sequence[str]) -> dict[str, float]:
+    """Return the bounds of the languages whose pack has one of their own for `profile.bound`; NaN: it is skipped."""
+    profile, limit = key.split(".")
+    return {
+        code: bound_of(decision, f"{code}.{key}")
+        for code in languages
+        if limit in decision.packs.get(code, decision.packs.get(packs.ANY, packs.Pack())).bounds.get(profile, {})
+    }
+
+
+def _kept_bounds(then: Decision, changed: Collection[str], languages: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return per key that is changed for all languages those that keep a bound of their own, with it."""
+    general = {key: own_bounds(then, key, languages) for key in changed if key.count(".") == 1}
+    kept = {
+        key: {code: bound for code, bound in own.items() if f"{code}.{key}" not in changed}
+        for key, own in general.items()
+    }
+    return {key: own for key, own in kept.items() if own}
+
+
+def languages_of(manifest: Manifest) -> tuple[str, ...]:
+    """Return the languages of the rows that the stage judged, the most frequent first."""
+    counts: dict[str, int] = {}
+    for part in ("kept", "rejects"):
+        for name, count in manifest.metrics.get(part, {}).get("language", {}).get("bins", {}).items():
+            counts[name] = counts.get(name, 0) + count
+    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
+
+
 # --- Counts ---------------------------------------------------------------------------------------------------
 
 
@@ -472,7 +507,9 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     """Yield the forecast as lines for a person."""
     yield f"{forecast.snapshot} of {forecast.recipe}: {forecast.manifest}"
     for key, (now, then) in forecast.bounds.items():
-        yield f"{key}: {'skipped' if math.isnan(now) else f'{now:g}'} -> {then:g}"
+        yield f"{key}: {_bound_text(now)} -> {then:g}"
+        if own := forecast.own_bounds.get(key):
+            yield f"  {_own_line(key, then, own)}"
     if len(set(forecast.packs)) > 1:
         yield f"packs: {forecast.packs[0]} -> {forecast.packs[1]}"
     yield ""
@@ -485,6 +522,16 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield ""
         yield f"{'first reason':<38}{'now':>9}{'then':>9}{'change':>9}"
         yield from (f"{reason:<38}{now:>9,}{then:>9,}{then - now:>+9,}" for reason, (now, then) in moved.items())
+
+
+def _bound_text(bound: float) -> str:
+    return "skipped" if math.isnan(bound) else f"{bound:g}"
+
+
+def _own_line(key: str, then: float, own: Mapping[str, float]) -> str:
+    named = [f"{code} {_bound_text(bound)}" for code, bound in [*own.items()][:MOST_NAMED]]
+    more = f" and {len(own) - MOST_NAMED} more" if len(own) > MOST_NAMED else ""
+    return f"own bound, which stays: {', '.join(named)}{more}; to change it: --set {next(iter(own))}.{key}={then:g}"
 
 
 def _lines(column: str, changes: Mapping[str, Change]) -> Iterable[str]:
@@ -509,6 +556,10 @@ def forecast_facts(forecast: Forecast) -> dict[str, Any]:
         bounds[key] = [None if math.isnan(bound) else bound for bound in pair]
     names = {name: getattr(forecast, name) for name in ("recipe", "snapshot", "manifest")}
     read = {"characters": list(forecast.characters), "rows_read": forecast.rows_read}
+    own = {
+        key: {code: None if math.isnan(bound) else bound for code, bound in kept.items()}
+        for key, kept in forecast.own_bounds.items()
+    }
     return {
         **names,
         "packs": list(forecast.packs),
@@ -516,6 +567,7 @@ def forecast_facts(forecast: Forecast) -> dict[str, Any]:
         **changes,
         **pairs,
         "bounds": bounds,
+        "own_bounds": own,
         **read,
     }
 

@@ -9,8 +9,16 @@ import numpy as np
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.filters import Filter, packs
-from pipeline_tasks.inspect.whatif import JUDGE, Decision, bound_of, decision_of, plain_key, published
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.inspect.whatif import (
+    JUDGE,
+    Decision,
+    bound_of,
+    decision_of,
+    languages_of,
+    own_bounds,
+    plain_key,
+    published,
+)
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stages.filter_quality import FILTERS
 
@@ -57,7 +65,7 @@ def choices(root: str, version: Version, language: str = "") -> Choices:
     if language:
         packs.known_language(language, "language")
     _, manifest, params = published(root, version)
-    decision, languages = decision_of(params, params.packs), _languages(manifest)
+    decision, languages = decision_of(params, params.packs), languages_of(manifest)
     profiles = {
         name: [_bound(FILTERS[name], limit, decision, language, languages) for limit in FILTERS[name].bounds]
         for name in dict.fromkeys(params.profiles)
@@ -65,25 +73,12 @@ def choices(root: str, version: Version, language: str = "") -> Choices:
     return Choices(profiles, str(params.packs), languages)
 
 
-def _languages(manifest: Manifest) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
-    for part in ("kept", "rejects"):
-        for name, count in manifest.metrics.get(part, {}).get("language", {}).get("bins", {}).items():
-            counts[name] = counts.get(name, 0) + count
-    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
-
-
 def _bound(card: Filter, limit: str, decision: Decision, language: str, languages: Sequence[str]) -> Bound:
     key = f"{card.name}.{limit}"
     own = f"{language}.{key}" if language else key
-    exceptions = () if language else tuple(code for code in languages if _is_exception(decision, code, card, limit))
+    exceptions = () if language else tuple(own_bounds(decision, key, languages))
     reasons = tuple(card.reason(rule) for rule in card.rules if rule.limit == limit)
     return Bound(own, limit, bound_of(decision, own), _range(card, limit), reasons, exceptions)
-
-
-def _is_exception(decision: Decision, language: str, card: Filter, limit: str) -> bool:
-    pack = decision.packs.get(language, decision.packs.get(packs.ANY, packs.Pack()))
-    return limit in pack.bounds.get(card.name, {})
 
 
 def _range(card: Filter, limit: str) -> Range:

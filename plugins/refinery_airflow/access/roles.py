@@ -53,7 +53,7 @@ class Seer:
 
 VERDICT = "/verdicts/{number}"
 
-OPEN = ("/page", "/purpose", "/static/{name}")
+OPEN = ("/", "/page", "/purpose", "/static/{name}")
 """Routes of no root that show nothing of a recipe to who may not read its DAG."""
 
 LISTED = "/verdicts"

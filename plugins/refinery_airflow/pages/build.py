@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from refinery_study.plan.build_estimate import BuildEstimate, build_estimate
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.plan import BUILD_DAG
 from pipeline_tasks.publish.datasets.composing import selected
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -20,6 +20,7 @@ from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.pages.fields import UNPROCESSABLE
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.newest import dag_page
 from refinery_airflow.runs.run import root
 
 router = APIRouter(route_class=LookRoute)
@@ -85,13 +86,15 @@ class Build:
 
     @property
     def dag(self) -> str:
-        """The address of the DAG, whose form starts the build."""
-        return f"{airflow()}/dags/build_{quote(self.recipe.name, safe='')}"
+        """The address of the DAG, whose form starts the build, "" without one."""
+        page = dag_page(f"{BUILD_DAG}{self.recipe.name}")
+        return f"{airflow()}{page}" if page else ""
 
-    @property
-    def command(self) -> str:
-        """The command that starts it in Airflow."""
-        named = ["refinery", "setup", "airflow", "dags", "trigger", f"build_{self.recipe.name}"]
+    def command(self, root: str) -> str:
+        """Return the command that starts it: in Airflow, or of the recipe as it is written where there is no DAG."""
+        if not self.dag:
+            return shlex.join(["refinery", "build", root, "--recipe", self.recipe.name])
+        named = ["refinery", "setup", "airflow", "dags", "trigger", f"{BUILD_DAG}{self.recipe.name}"]
         return shlex.join([*named, *(["--conf", self.conf] if self.params else [])])
 
     def exact(self, root: str) -> str:
@@ -172,6 +175,6 @@ def _usual(root: str, recipe: Recipe) -> frozenset[str]:
 def build_page(recipe: str, request: Request) -> Response:
     """Show what a build would take of the snapshots, weights and budget that are chosen; nothing is run."""
     page = build_of(root(), recipe, request.query_params.multi_items())
-    shown = show("build.html", shown=page, exact=page.exact(root()))
+    shown = show("build.html", shown=page, exact=page.exact(root()), place=root())
     shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
     return shown

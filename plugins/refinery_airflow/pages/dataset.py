@@ -24,11 +24,15 @@ OPEN = frozenset({"language", "source", "snapshot"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A snapshot that the dataset was made of, with its documents; no version of a snapshot that is not in its log."""
+    """A snapshot that the dataset was made of, with its documents; no version of a snapshot that is not in its log.
+
+    A snapshot that was retracted since `is_live` no more: its texts are not searched.
+    """
 
     recipe: str
     snapshot: str
     version: Version | None
+    is_live: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,11 @@ class Dataset:
     def is_open(self) -> bool:
         """Return whether the names of its groups are for all."""
         return set(self.by.split("+")) <= OPEN
+
+    @property
+    def searched(self) -> Source | None:
+        """The newest snapshot whose texts can be searched; None if all are retracted."""
+        return next((source for source in self.sources if source.is_live), None)
 
     @property
     def available(self) -> int:
@@ -82,13 +91,18 @@ def dataset_of(published: Published) -> Dataset:
 
 def _sources(root: str, composed: Sequence[Mapping[str, str]]) -> list[Source]:
     """Return the composed snapshots, the newest first, with the versions that had the composed documents."""
+    recipes = {entry["recipe"] for entry in composed}
     known = {
         (version.recipe, version.snapshot, path_of(version.refined)): version
-        for recipe in {entry["recipe"] for entry in composed}
+        for recipe in recipes
         for version in version_log.versions(root, recipe)
     }
+    live = {(recipe, each.snapshot) for recipe in recipes for each in version_log.latest_by_snapshot(root, recipe)}
     sources = [(entry["recipe"], entry["snapshot"], entry["manifest"]) for entry in composed]
-    return [Source(recipe, snapshot, known.get((recipe, snapshot, path))) for recipe, snapshot, path in sources[::-1]]
+    return [
+        Source(recipe, snapshot, known.get((recipe, snapshot, path)), (recipe, snapshot) in live)
+        for recipe, snapshot, path in sources[::-1]
+    ]
 
 
 def card_of(root: str, version: Version) -> str:

@@ -13,8 +13,8 @@ from pipeline_tasks.plots.plot import Plot, is_date
 from pipeline_tasks.plots.trends import Measure, Measured, trend
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.report.summary import StageSummary, Summary
-from refinery_airflow.runs.newest import SnapshotRun, newest_runs, recipes_with_runs
-from refinery_airflow.runs.run import site
+from refinery_airflow.runs.newest import SnapshotRun, dag_page, newest_runs, recipes_with_runs
+from refinery_airflow.runs.run import landing, root, site
 
 FEWEST = 2
 """Snapshots that a trend needs."""
@@ -129,7 +129,8 @@ def recipe_page(
     runs = runs or {}
     known = {snapshot.snapshot: snapshot for snapshot in overview.snapshots}
     names = sorted({*known, *landed, *_under_way(runs)})
-    lines = [_line(overview.recipe, name, known.get(name), runs.get(name)) for name in names]
+    dag = dag_page(dag_of(overview.recipe))
+    lines = [_line(overview.recipe, name, known.get(name), runs.get(name), dag) for name in names]
     shown = None if overview.builds else _calendar(lines)
     trends = [] if overview.builds else list(_trends(overview))
     return RecipePage(overview.recipe, overview.stages, lines, shown, trends, is_dataset=overview.builds)
@@ -153,10 +154,11 @@ def state_of_run(known: UnpublishedRun, run: SnapshotRun | None) -> tuple[str, s
     return _state(SnapshotState(known.snapshot, known.state, known.next_step, run=known), run)
 
 
-def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun | None) -> Line:
+def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun | None, dag: str) -> Line:
+    """Return the line of a snapshot; `dag` is the path of the page of the recipe's DAG, "" without one."""
     if not known and (not run or run.happening == "done"):
-        dag = dag_of(recipe)
-        return Line(name, LANDED, "", f"it has landed: {_to_start(dag)}", "", f"{airflow()}/dags/{dag}", None)
+        next_step = f"it has landed: {_to_start(recipe, has_dag=bool(dag))}"
+        return Line(name, LANDED, "", next_step, "", f"{airflow()}{dag}" if dag else "", None)
     state, next_step = _state(known, run)
     address = f"{site()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if known else ""
     stopped = known.run if known and not known.version and state not in ACTIVE else None
@@ -164,8 +166,11 @@ def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun 
     return Line(name, state, stopped.account if stopped else "", next_step, address, page, known)
 
 
-def _to_start(dag: str) -> str:
-    return f"unpause `arrivals`, which starts it, or trigger `{dag}` with its name as `snapshot`"
+def _to_start(recipe: str, *, has_dag: bool) -> str:
+    if has_dag:
+        return f"unpause `arrivals`, which starts it, or trigger `{dag_of(recipe)}` with its name as `snapshot`"
+    command = f"refinery run --input {landing() or 'LANDING'}/SNAPSHOT {root()} --recipe {recipe}.yaml"
+    return f"no DAG here refines by {recipe}; `{command}` does, or a DAG once the recipe is in `REFINERY_RECIPES`"
 
 
 def airflow() -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from pipeline_tasks.deployment import deployed, deployment, names_of, plain
 from pipeline_tasks.errors import RefineryError
@@ -18,7 +18,7 @@ from refinery_airflow.pages.overview import RecipePage, recipe_pages
 from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.credentials import give_credentials_to_pages, give_ledger_to_pages
 from refinery_airflow.runs.newest import recipes_with_runs
-from refinery_airflow.runs.run import SHOWN, landing, root
+from refinery_airflow.runs.run import SHOWN, base, landing, root
 
 router = APIRouter(route_class=LookRoute)
 
@@ -78,6 +78,12 @@ def _is_here(recipe: str) -> bool:
     if not deployment().is_at(recipe, root()):
         return False
     return plain(deployed(recipe).its_landing) == plain(deployed(SHOWN.get()).its_landing)
+
+
+@router.get("/")
+def first() -> RedirectResponse:
+    """Lead to the page of snapshots who opens the address of the pages alone."""
+    return RedirectResponse(f"{base()}/page")
 
 
 @router.get("/page")

@@ -44,6 +44,7 @@ from refinery_airflow.pages.fields import SEE_OTHER, UNPROCESSABLE
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.pages.rendering import show
 from refinery_airflow.pages.target import TARGET, Goal, goal_of
+from refinery_airflow.runs.newest import dag_page
 from refinery_airflow.runs.run import base, root
 
 router = APIRouter(route_class=LookRoute)
@@ -226,8 +227,9 @@ class WhatIf:
 
     @property
     def trial_dag(self) -> str:
-        """The address of the DAG that refines by the recipe."""
-        return f"{airflow()}/dags/{dag_of(untried(self.version.recipe))}"
+        """The address of the DAG that refines by the recipe, "" without one."""
+        page = dag_page(dag_of(untried(self.version.recipe)))
+        return f"{airflow()}{page}" if page else ""
 
     def command(self, root: str) -> str:
         """Return the command that prints the same, of every row."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
+from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
@@ -58,6 +59,13 @@ def recipes_with_runs(root: str) -> list[str]:
     known = deployment()
     own = [name for name in recipes if not known.path or known.is_at(name, root)]
     return sorted([*own, *map(trial_of, own)])
+
+
+def dag_page(dag: str) -> str:
+    """Return the path of a DAG's page in Airflow; "" where there is no such DAG, as of a recipe run by its path."""
+    known = select(DagModel.dag_id).where(DagModel.dag_id == dag, DagModel.is_stale.is_(False))
+    with create_session() as session:
+        return f"/dags/{quote(dag)}" if session.scalar(known) else ""
 
 
 def newest_runs(recipe: str, root: str) -> dict[str, SnapshotRun]:
