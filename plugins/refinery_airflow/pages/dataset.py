@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_tasks.cards import choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.inspect.report.plotted import Published
+from pipeline_tasks.inspect.versions.outlived import retracted_manifests
 from pipeline_tasks.publish.datasets.building import CARD, plan_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -24,11 +25,15 @@ OPEN = frozenset({"language", "source", "snapshot"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A snapshot that the dataset was made of, with its documents; no version of a snapshot that is not in its log."""
+    """A snapshot that the dataset was made of, with its documents; no version of a snapshot that is not in its log.
+
+    `is_retracted` says that it was retracted since: the next build leaves it out.
+    """
 
     recipe: str
     snapshot: str
     version: Version | None
+    is_retracted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +87,18 @@ def dataset_of(published: Published) -> Dataset:
 
 def _sources(root: str, composed: Sequence[Mapping[str, str]]) -> list[Source]:
     """Return the composed snapshots, the newest first, with the versions that had the composed documents."""
+    recipes = {entry["recipe"] for entry in composed}
     known = {
         (version.recipe, version.snapshot, path_of(version.refined)): version
-        for recipe in {entry["recipe"] for entry in composed}
+        for recipe in recipes
         for version in version_log.versions(root, recipe)
     }
+    retracted = {path for recipe in recipes for path in retracted_manifests(root, recipe)}
     sources = [(entry["recipe"], entry["snapshot"], entry["manifest"]) for entry in composed]
-    return [Source(recipe, snapshot, known.get((recipe, snapshot, path))) for recipe, snapshot, path in sources[::-1]]
+    return [
+        Source(recipe, snapshot, known.get((recipe, snapshot, path)), path in retracted)
+        for recipe, snapshot, path in sources[::-1]
+    ]
 
 
 def card_of(root: str, version: Version) -> str:
