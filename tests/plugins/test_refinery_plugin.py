@@ -14,6 +14,7 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
+from pipeline_tasks.store.reading import read_manifest
 from tests.archives import http, response, zipped
 from tests.chain import reply
 from tests.publish.test_building import built, documents, recipe_of, refined_days
@@ -420,6 +421,19 @@ def test_more_places_than_are_shown_are_said(visitor: Any, dataset: str, monkeyp
     page = visitor.get("/find", params={"site": host.split(".", 1)[1]}).text
     assert "The first 3 places" in page
     assert page.count("/refinery/trace/") == 3
+
+
+def test_a_dataset_says_which_of_its_snapshots_were_retracted(
+    visitor: Any, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its page had not a word on a retraction after the build, which leaves the documents in it."""
+    copy = str(shutil.copytree(dataset, tmp_path / "root"))
+    monkeypatch.setenv("REFINERY_ROOT", copy)
+    said = "since; the next build leaves it out"
+    assert said not in visitor.get("/snapshot/corpus/build").text
+    composed = read_manifest(copy, version_log.current(copy, "corpus").manifests["compose"]).params["versions"]
+    version_log.retract(copy, composed[0]["recipe"], composed[0]["snapshot"], "spam wave")
+    assert visitor.get("/snapshot/corpus/build").text.count(said) == 1
 
 
 def test_a_damaged_lineage_is_named(

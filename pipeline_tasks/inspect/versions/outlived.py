@@ -36,7 +36,7 @@ def outlived(root: str) -> Iterator[Outlived]:
     for version in version_log.built_versions(root):
         sources = _sources(root, version)
         for recipe in {source.recipe for source in sources} - retracted.keys():
-            retracted[recipe] = _retracted(root, recipe)
+            retracted[recipe] = retracted_manifests(root, recipe)
         for source in sources:
             if source.manifest in retracted[source.recipe]:
                 documents = _documents(root, version, source.snapshot)
@@ -51,7 +51,7 @@ def _sources(root: str, version: Version) -> Sequence[Source]:
         return ()
 
 
-def _retracted(root: str, recipe: str) -> set[str]:
+def retracted_manifests(root: str, recipe: str) -> set[str]:
     """Return the manifests of documents that were retracted and not restored since, also where others replaced them."""
     paths: dict[int, str] = {}
     retracted: set[str] = set()

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_tasks.cards import choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.inspect.report.plotted import Published
+from pipeline_tasks.inspect.versions.outlived import retracted_manifests
 from pipeline_tasks.publish.datasets.building import CARD, plan_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -26,12 +27,14 @@ OPEN = frozenset({"language", "source", "snapshot"})
 class Source:
     """A snapshot that the dataset was made of, with its documents; no version of a snapshot that is not in its log.
 
-    A snapshot that was retracted since `is_live` no more: its texts are not searched.
+    `is_retracted` says that it was retracted since: the next build leaves it out. Texts of one that is not `is_live`, as no
+    later version took its place, are not searched.
     """
 
     recipe: str
     snapshot: str
     version: Version | None
+    is_retracted: bool
     is_live: bool
 
 
@@ -98,9 +101,10 @@ def _sources(root: str, composed: Sequence[Mapping[str, str]]) -> list[Source]:
         for version in version_log.versions(root, recipe)
     }
     live = {(recipe, each.snapshot) for recipe in recipes for each in version_log.latest_by_snapshot(root, recipe)}
+    retracted = {path for recipe in recipes for path in retracted_manifests(root, recipe)}
     sources = [(entry["recipe"], entry["snapshot"], entry["manifest"]) for entry in composed]
     return [
-        Source(recipe, snapshot, known.get((recipe, snapshot, path)), (recipe, snapshot) in live)
+        Source(recipe, snapshot, known.get((recipe, snapshot, path)), path in retracted, (recipe, snapshot) in live)
         for recipe, snapshot, path in sources[::-1]
     ]
 
