@@ -28,10 +28,9 @@ def bind(card: Stage[P], written: Mapping[str, Any], where: str = "") -> P:
 
 def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
     """Return an instance of the frozen dataclass `kind`; RecipeError for an unknown, missing or wrong field."""
-    declared = fields(typing.cast("Any", kind))
     hints = typing.get_type_hints(kind, include_extras=True)
     _require_fields(written, hints, where)
-    for entry in declared:
+    for entry in fields(typing.cast("Any", kind)):
         if VARIABLE in entry.metadata and entry.name in written:
             raise _written_secret(where, entry.name, entry.metadata[VARIABLE])
         if entry.name not in written and entry.default is MISSING and entry.default_factory is MISSING:
