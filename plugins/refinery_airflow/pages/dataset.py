@@ -27,8 +27,8 @@ OPEN = frozenset({"language", "source", "snapshot"})
 class Source:
     """A snapshot that the dataset was made of, with its documents; no version of a snapshot that is not in its log.
 
-    `is_retracted` says that it was retracted since: the next build leaves it out. One that is not `is_live` has no later
-    version either, and its texts are not searched.
+    `is_retracted` says that it was retracted since: the next build leaves it out. Texts are searched of one that
+    `is_live`, as no later version is retracted.
     """
 
     recipe: str
