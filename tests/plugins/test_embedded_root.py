@@ -44,3 +44,22 @@ def test_a_root_of_ones_own_goes_before_that_of_the_demo(
 def test_without_a_demo_the_root_is_the_usual_one(home: Path) -> None:
     (home.parent / "demo" / "root").rmdir()
     assert environment(home)["REFINERY_ROOT"] == str(home.parent / "root")
+
+
+def test_up_offers_what_has_landed_and_no_demo_for_a_root_of_ones_own(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The day of the demo was offered for a root of one's own, before whose first day it is."""
+    crawl = home.parent / "demo" / "crawl" / "2026-11-19"
+    crawl.mkdir(parents=True)
+    (crawl / "snapshot.json").write_text("{}")
+    assert "2026-11-19 as Snapshot and" in welcome(home, environment(home))
+    (home.parent / "own").mkdir()
+    monkeypatch.setenv("REFINERY_ROOT", str(home.parent / "own"))
+    assert "2026-11-19" not in welcome(home, environment(home))
+    for day in ("2026-12-01", "2026-12-02"):
+        (home.parent / "landed" / day).mkdir(parents=True)
+    monkeypatch.setenv("REFINERY_LANDING", str(home.parent / "landed"))
+    said = welcome(home, environment(home))
+    assert "enter 2026-12-02 as Snapshot\n" in said
+    assert "2026-11-19" not in said

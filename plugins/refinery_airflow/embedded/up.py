@@ -137,7 +137,7 @@ def welcome(home: Path, env: Mapping[str, str]) -> str:
         f"  snapshots land in  {env['REFINERY_LANDING']}/<date>\n"
         f"  output goes to     {env['REFINERY_ROOT']}{_of_demo(env['REFINERY_ROOT'])}\n"
         "  unpause the DAG `refine` to refine one every day; Ctrl-C stops everything\n"
-        f"{_first_run()}"
+        f"{_first_run(env['REFINERY_ROOT'], env['REFINERY_LANDING'])}"
     )
 
 
@@ -146,16 +146,25 @@ def _of_demo(root: str) -> str:
     return " (the demo's, which the pages show; REFINERY_ROOT names another)" if Path(root) == demo_root() else ""
 
 
-def _first_run() -> str:
-    """Return how to refine the demo's crawl by hand, or how to write it."""
+def _first_run(root: str, landing: str) -> str:
+    """Return how to refine the newest snapshot that has landed, or the crawl of the demo for a root that is new."""
+    if days := _folders(Path(landing)):
+        return f"  to try it: open the DAG `refine`, press Trigger, and enter {days[-1]} as Snapshot\n"
     crawl = Path(FOLDER).absolute() / "crawl"
-    days = sorted(promise.parent.name for promise in crawl.glob("*/snapshot.json"))
+    if Path(root).exists() and Path(root) != demo_root():
+        return ""
+    days = [day for day in _folders(crawl) if (crawl / day / "snapshot.json").exists()]
     if not days:
         return "  nothing to refine yet? `refinery demo` writes a small crawl\n"
     return (
         f"  to try it: open the DAG `refine`, press Trigger, and enter {days[0]} as Snapshot and, further down under\n"
         f"  Advanced, {crawl}/{{snapshot}} as Input\n"
     )
+
+
+def _folders(place: Path) -> list[str]:
+    """Return the names of the folders in a folder of this machine, sorted; none in one that is not there."""
+    return sorted(path.name for path in place.glob("*/")) if place.is_dir() else []
 
 
 def _stop(airflow: "subprocess.Popen[bytes]") -> None:
