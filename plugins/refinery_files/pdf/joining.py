@@ -17,11 +17,11 @@ _APOSTROPHE = re.compile("['\u2019]")
 # two parts of a compound, which may have more
 _COMPOUND = re.compile(r"(\w+)(?=[-\u2010](\w+))")
 _WORD = re.compile(r"\w+")
-# at the end of a line, signs that a word may begin with: quotes open and close words
-_SIGN = re.compile(r"(?<!\S)([!#-&(-/:-@\[-`{-~]{1,3})\n(?=(\w))")
-_SIGN_BEFORE = re.compile(r"(?<!\S)([!#-&(-/:-@\[-`{-~]{1,3})( ?)(?=(\w))")
+# at the end of a line, signs that words begin with: of commands, options and brackets. Other signs end words
+_SIGN = re.compile(r"(?<!\S)(\\|--|\?|[(\[{])\n(?=[^\W\d_])")
+_SIGN_BEFORE = re.compile(r"(?<!\S)(\\|--|\?|[(\[{])( ?)(?=[^\W\d_])")
 # and what is within a word for certain: the slash of a path before more of it, a hyphen before a number
-_WITHIN = re.compile(r"(?<=[^\s/]/)\n(?=\w+[/._=?&-]\w)|(?<=\w-)\n(?=\d)")
+_WITHIN = re.compile(r"(?<=[^\s/]/)\n(?=\w+[/._=?&-]\w)|(?<=\w\w-)\n(?=\d)")
 # numbers in words have their hyphen, in English and French
 _NUMBER = re.compile(
     r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-"
@@ -98,13 +98,13 @@ class Joiner:
 
     def _with_sign(self, found: re.Match[str]) -> str:
         """Return a sign, and a blank unless the document hardly has one behind it; a dash is no pair of hyphens."""
-        sign, is_letter = found[1], found[2].isalpha()
-        touching, apart = (self._signs[sign, blank, is_letter] for blank in ("", " "))
+        sign = found[1]
+        touching, apart = (self._signs[sign, blank] for blank in ("", " "))
         return sign if touching > _HARDLY * apart or (sign == "--" and not apart) else f"{sign} "
 
     @cached_property
-    def _signs(self) -> Counter[tuple[str, str, bool]]:
-        return Counter((sign, blank, first.isalpha()) for sign, blank, first in _SIGN_BEFORE.findall(self._text))
+    def _signs(self) -> Counter[tuple[str, str]]:
+        return Counter(_SIGN_BEFORE.findall(self._text))
 
     def _is_word(self, part: str) -> bool:
         """Return whether a part of a broken word is a word of the document by itself."""

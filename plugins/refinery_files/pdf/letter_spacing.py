@@ -1,11 +1,15 @@
 """Words whose letters are set apart, as headings have them: PDFium takes the white between letters for blanks."""
 
+from itertools import pairwise
+
 import numpy as np
 
 # letters that are no word set apart: initials, names of points
 _FEWEST = 5
 # share of words of a line that are one letter
 _ALONE = 0.8
+# share of neighbors that are in the order of letters in an index
+_IN_ORDER = 0.75
 # in sizes: white between words is so much wider than between their letters
 _WIDER = 0.15
 # in sizes: letters that are farther apart are columns, or of a font whose blanks are that wide
@@ -34,11 +38,19 @@ def without_letter_spaces(
         if len(letters) < max(_FEWEST, _ALONE * len(text)) or near > _WIDEST * float(widths[0]):
             continue
         wide = white > near + _WIDER * widths
-        if (wide.any() and 2 * (int(wide.sum()) + 1) <= len(letters)) or _is_word(letters):
+        has_words = wide.any() and 2 * (int(wide.sum()) + 1) <= len(letters)
+        if not _is_grid(text, np.flatnonzero(wide) + 1) and (has_words or _is_word(letters)):
             found[begin + 1 : end] = wide
     return found
 
 
 def _is_word(letters: list[str]) -> bool:
-    """Return whether letters that are all as far apart may be one word: in their order they are those of an index."""
-    return letters != sorted(letters) and len({letter.isupper() for letter in letters[1:]}) == 1
+    """Return whether letters that are all as far apart may be one word: mostly in their order they are of an index."""
+    in_order = sum(before < after for before, after in pairwise(letters))
+    return in_order < _IN_ORDER * (len(letters) - 1) and len({letter.isupper() for letter in letters[1:]}) == 1
+
+
+def _is_grid(text: str, wide: np.ndarray) -> bool:
+    """Return whether letters stand in a grid: its words would have each letter twice or more, as no long word has."""
+    words = [text[begin:end] for begin, end in pairwise([0, *wide.tolist(), len(text)])]
+    return any(len(word) >= _FEWEST and 2 * len(set(word)) <= len(word) for word in words)

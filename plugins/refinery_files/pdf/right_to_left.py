@@ -108,10 +108,13 @@ def ordered_rows(characters: "Characters") -> tuple["Characters", np.ndarray]:
         np.concatenate(([True], (np.diff(row) > 0) | (gap > _GAP * size) | (np.diff(element) != 0)))
     )
     other = np.diff(word[letter[of]]) != 0
-    mixed = np.diff(_strong(characters.codes).astype(int)) != 0
+    strong = _strong(characters.codes)
+    mixed = np.diff(strong.astype(int)) != 0
     # rows with blanks of their own say where words end
     has_blanks = (np.bincount(row[1:], other, row[-1] + 1) * 30 > np.bincount(row))[row[1:]] & ~mixed
-    spaced = np.where(has_blanks, other & (gap > _TOUCH * size) | (gap > _WIDE * size), gap > _SPACE * size)
+    # strokes that fill lines of Arabic have no code: a gap between two letters is one where there is no blank
+    wide = (gap > _WIDE * size) & ~(strong[1:] & strong[:-1])
+    spaced = np.where(has_blanks, other & (gap > _TOUCH * size) | wide, gap > _SPACE * size)
     characters.spaced[:] = np.concatenate(([False], spaced))
     return characters, starts
 

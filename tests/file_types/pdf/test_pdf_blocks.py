@@ -127,11 +127,16 @@ def test_a_broken_word_is_looked_up_without_what_is_not_of_it(broken: tuple[str,
         (("at fs/mills/", "old_ones.txt"), "at fs/mills/old_ones.txt"),
         (("the folder mills/", "and hills"), "the folder mills/ and hills"),
         (("of dev-2026-", "45 and 46"), "of dev-2026-45 and 46"),
+        (("the line -0-", "40 of it"), "the line -0- 40 of it"),
+        (("the mill .", "En now is"), "the mill . En now is"),
+        (("the signs }", "The mill is"), "the signs } The mill is"),
+        (("the sum (", "40 of it"), "the sum ( 40 of it"),
+        (("the terms (", "all of it"), "the terms (all of it"),
     ],
 )
 def test_a_sign_at_the_end_of_a_line_is_of_the_word_that_it_begins(broken: tuple[str, str], joined: str) -> None:
     """What the document writes elsewhere decides."""
-    known = ["Of the terms ?any and ?all there is more = much more to tell."]
+    known = ["Of the terms ?any and ?all (and .all }all) there is more = much more (40) to tell."]
     page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
     assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
 
@@ -150,6 +155,8 @@ def test_two_hyphens_are_a_dash_where_the_document_has_them_apart() -> None:
         ("(C H A P T E R) Tj", "CHAPTER"),
         ("(A B C D E F G) Tj", "A B C D E F G"),
         ("(a b I c B d) Tj", "a b I c B d"),
+        ("(F B B B F) Tj", "F B B B F"),
+        ("(a b c d \\344 e f g) Tj", "a b c d ä e f g"),
         ("[(M)-600(I)-600(L)-600(L)-600(E)-600(R)] TJ", "M I L L E R"),
     ],
 )

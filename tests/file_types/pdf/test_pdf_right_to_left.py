@@ -1,5 +1,6 @@
 """Lines that run to the left are read as they are read, however a producer drew them."""
 
+import pytest
 from pdf_files import pdf
 from refinery_files.pdf import read
 
@@ -78,6 +79,7 @@ def test_a_line_of_mostly_other_letters_runs_as_the_lines_beside_it() -> None:
     assert parts_of(*seen) == (f"<p>{first} {LAKHEM} {SHALOM} houses at the river</p>\n<p>{last}</p>",)
 
 
-def test_strokes_that_fill_a_line_part_no_word() -> None:
-    seen = [f"{SFARIM} {SHALOM} {LAKHEM}"[::-1], f"{SFARIM} {SHALOM[:2]}\u0003{SHALOM[2:]} {LAKHEM}"[::-1]]
+@pytest.mark.parametrize("strokes", ["\u0003", "\u0003" * 3])
+def test_strokes_that_fill_a_line_part_no_word(strokes: str) -> None:
+    seen = [f"{SFARIM} {SHALOM} {LAKHEM}"[::-1], f"{SFARIM} {SHALOM[:2]}{strokes}{SHALOM[2:]} {LAKHEM}"[::-1]]
     assert parts_of(*seen) == (f"<p>{SFARIM} {SHALOM} {LAKHEM} {SFARIM} {SHALOM} {LAKHEM}</p>",)
