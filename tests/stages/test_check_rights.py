@@ -106,7 +106,7 @@ def test_a_pdf_says_by_its_packet_what_a_page_says_by_its_markup(tmp_path: Path)
     """Text of a PDF that looks like markup says nothing."""
     reserved = packet("", 't:reservation="1"') + b'<meta name="robots" content="noai">'
     pdf = http(reserved, headers="Content-Type: application/pdf")
-    quoted = http(b"A text about packets. " * 9 + reserved, headers="Content-Type: text/plain")
+    quoted = http(b"A text about packets. " * 9 + reserved[9:], headers="Content-Type: text/plain")
     records = [record("http://a.example/a.pdf", pdf, "2026-11-20T12:00:00Z")]
     records.append(record("http://a.example/a.txt", quoted, "2026-11-20T12:00:00Z"))
     folder = landed(tmp_path / "landed", records)
