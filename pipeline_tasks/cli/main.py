@@ -174,7 +174,7 @@ def _require_named(parser: argparse.ArgumentParser, options: argparse.Namespace)
     if not _has_default_root(options):
         return
     [command] = _parsers(parser)
-    for action in command._actions:  # noqa: SLF001 -- as below
+    for action in actions_of(command):
         given = str(getattr(options, action.dest, ""))
         if not action.option_strings and action.nargs is None and _has_published(given):
             word = str(action.metavar or action.dest).upper()
@@ -214,9 +214,14 @@ def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argpars
     return parser
 
 
+def actions_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Return the arguments and options of a parser."""
+    return parser._actions  # noqa: SLF001 -- argparse has no public name for it
+
+
 def _hide_old_spellings(parser: argparse.ArgumentParser) -> None:
     """Show the first spelling of each option alone; the others are those that it had, to which it still answers."""
-    for action in parser._actions:  # noqa: SLF001 -- argparse has no public name for it
+    for action in actions_of(parser):
         if action.dest != "help":
             action.option_strings = action.option_strings[:1]
 
@@ -274,7 +279,7 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
 
 def _meant(parser: argparse.ArgumentParser, rest: Sequence[str]) -> str:
     """Return which option of the command is most like the first one that it does not have, "" for none."""
-    known = [name for each in _parsers(parser) for action in each._actions for name in action.option_strings]  # noqa: SLF001 -- as above
+    known = [name for each in _parsers(parser) for action in actions_of(each) for name in action.option_strings]
     wanted = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
     meant = near(wanted, known, least=0.6) if wanted else []
     return f" (did you mean {meant[0]}?)" if meant else ""
@@ -282,7 +287,7 @@ def _meant(parser: argparse.ArgumentParser, rest: Sequence[str]) -> str:
 
 def _parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     """Return the parsers of the commands of one."""
-    choices = (action.choices for action in parser._actions)  # noqa: SLF001 -- as above
+    choices = (action.choices for action in actions_of(parser))
     return [each for commands in choices if isinstance(commands, Mapping) for each in commands.values()]
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from pipeline_tasks.ask.known import GROUPS, questions
-from pipeline_tasks.cli.main import build_parser
+from pipeline_tasks.cli.main import actions_of, build_parser
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 
 HEAD = """
@@ -20,7 +20,7 @@ def options_page() -> str:
 
 def _groups() -> Iterator[str]:
     known = questions()
-    actions = build_parser(known, known)._actions  # noqa: SLF001 -- argparse has no public name for it
+    actions = actions_of(build_parser(known, known))
     [parsers] = [action.choices for action in actions if action.dest == "command"]
     assert isinstance(parsers, dict)
     for group in GROUPS:
@@ -34,7 +34,7 @@ def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     yield f"\n### refinery {name}\n"
     description = parser.description or ""
     yield f"{description[:1].upper()}{description[1:]}.\n"
-    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 -- no public name
+    shown = [action for action in actions_of(parser) if action.help != argparse.SUPPRESS]
     actions = [action for action in shown if action.dest != "help"]
     yield from table(("argument", "meaning"), ([_argument(action), _meaning(action)] for action in actions))
 

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request, Response
 from refinery_study.plan.build_estimate import BuildEstimate, build_estimate
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.flow.plan import BUILD_DAG
 from pipeline_tasks.publish.datasets.composing import selected
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -21,7 +20,7 @@ from refinery_airflow.pages.fields import UNPROCESSABLE
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.newest import dag_page
-from refinery_airflow.runs.run import root
+from refinery_airflow.runs.run import build_dag_of, root
 
 router = APIRouter(route_class=LookRoute)
 
@@ -87,14 +86,14 @@ class Build:
     @property
     def dag(self) -> str:
         """The address of the DAG, whose form starts the build, "" without one."""
-        page = dag_page(f"{BUILD_DAG}{self.recipe.name}")
+        page = dag_page(build_dag_of(self.recipe.name))
         return f"{airflow()}{page}" if page else ""
 
     def command(self, root: str) -> str:
         """Return the command that starts it: in Airflow, or of the recipe as it is written where there is no DAG."""
         if not self.dag:
             return shlex.join(["refinery", "build", root, "--recipe", self.recipe.name])
-        named = ["refinery", "setup", "airflow", "dags", "trigger", f"{BUILD_DAG}{self.recipe.name}"]
+        named = ["refinery", "setup", "airflow", "dags", "trigger", build_dag_of(self.recipe.name)]
         return shlex.join([*named, *(["--conf", self.conf] if self.params else [])])
 
     def exact(self, root: str) -> str:

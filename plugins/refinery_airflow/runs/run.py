@@ -34,6 +34,11 @@ PULL_DAG, ROLLOUT_DAG = "pull_", "rollout_"
 """What the names of the DAGs of a recipe begin with, beside those of its flow."""
 
 
+def build_dag_of(recipe: str) -> str:
+    """Return the name of the DAG that builds the dataset of a recipe."""
+    return f"{BUILD_DAG}{recipe}"
+
+
 def recipe_of_dag(dag: str) -> str:
     """Return the recipe that a DAG is of, "" for one that is of none, such as `arrivals` and `maintenance`."""
     if dag == dag_of(DEFAULT):
