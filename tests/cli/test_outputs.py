@@ -31,7 +31,7 @@ def test_a_page_shows_what_its_commands_print(name: str, folder: Path, refinery:
     def run(place: Path, arguments: Sequence[str]) -> str:
         with contextlib.chdir(place):
             done = refinery(*arguments)
-        return done.stdout + done.stderr
+        return done.stderr + done.stdout  # as a pipe has them: standard output waits for its buffer
 
     assert PAGES[name] == renewed(folder, name, PAGES[name], run), RENEW
 
