@@ -90,7 +90,7 @@ SHOWN = 5
 """Signals in the evidence of a row."""
 
 _BODY = "robots_body"
-_READS = ("url", "kind", "content_type", "payload", "metadata", TYPE)
+_READS = ("url", "kind", "payload", "metadata", TYPE)
 _JUDGED = ("kind", "url", "crawled_at", "status", "rights", _BODY)
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -180,13 +180,13 @@ def _of_files(batch: pa.RecordBatch, agents: frozenset[str]) -> Iterator[list[Si
     from pipeline_tasks.text.rights.markup import markup_signals
     from pipeline_tasks.text.rights.packets import packet_signals
 
-    is_plain = pc.fill_null(pc.match_substring_regex(batch["content_type"], r"(?i)\A\s*text/plain"), fill_value=False)
-    for plain, kind, payload in zip(is_plain.to_pylist(), batch[TYPE].to_pylist(), batch["payload"], strict=True):
-        if not payload.is_valid or kind == TEXT or (plain and kind in PAGES):
+    for kind, payload in zip(batch[TYPE].to_pylist(), batch["payload"], strict=True):
+        if kind == TEXT or not payload.is_valid:
             yield []
+        elif kind in PAGES:
+            yield markup_signals(bytes(payload.as_buffer()), agents)
         else:
-            content = bytes(payload.as_buffer())
-            yield markup_signals(content, agents) if kind in PAGES else packet_signals(content)
+            yield packet_signals(bytes(payload.as_buffer()))
 
 
 def _rights(signals: Iterator[list[Signal]]) -> pa.Array:

@@ -32,7 +32,7 @@ from pipeline_tasks.stages.check_rights import (
 from pipeline_tasks.store.reading import read_shards
 from tests.archives import http, warc
 from tests.refining import refined, rows
-from tests.text.rights.test_rights_packets import packet
+from tests.xmp import packet
 
 TEXT = b"<p>%s</p>" % (b"A sentence of plain words. " * 12)
 HTML = "Content-Type: text/html"

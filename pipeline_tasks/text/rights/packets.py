@@ -47,8 +47,11 @@ def _stated(packet: bytes) -> Iterator[Signal]:
         properties = [*_properties(ET.fromstring(packet))]  # noqa: S314 -- without a document type
     except (ET.ParseError, ValueError):
         return
-    values = {name: ",".join(value for each, value in properties if each == name) for name, _ in properties}
-    yield from reservation_signals(values.get(f"{_TDM}reservation", ""), values.get(f"{_TDM}policy", ""), SOURCE)
+    reservations, policies = (
+        ",".join(value for name, value in properties if name == f"{_TDM}{wanted}")
+        for wanted in ("reservation", "policy")
+    )
+    yield from reservation_signals(reservations, policies, SOURCE)
     if _OF_DOCUMENTS in packet:
         for name, value in properties:
             if value and (name == _LICENSE or (name == _STATEMENT and license_id(value))):
