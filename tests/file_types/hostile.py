@@ -17,12 +17,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pipeline_tasks.file_types import brought_types
-from pipeline_tasks.text.page.file_text import REFUSED, FileRefused, FileText
+from pipeline_tasks.text.page.file_reading import reader_at
+from pipeline_tasks.text.page.file_text import REFUSED, FileRefused, FileText, function_at
 from pipeline_tasks.text.page.sandbox_messages import Limits
 from tests.file_types import hostile_archives, hostile_pdfs, hostile_texts
 from tests.file_types.hostile_file import Hostile
@@ -143,9 +143,7 @@ def serve() -> None:
 
 
 def _reader(name: str) -> Callable[[bytes], FileText]:
-    module, _, function = brought_types()[name].read.partition(":")
-    found: Callable[[bytes], FileText] = getattr(import_module(module), function)
-    return found
+    return reader_at(brought_types()[name].read)
 
 
 def _watched(name: str, body: bytes, absent: str) -> dict[str, Any]:
@@ -211,8 +209,7 @@ def _held(name: str, body: bytes) -> str:
     card, started, before = brought_types()[name], time.process_time(), peak_kb()
     try:
         for place in filter(None, (card.holds, card.holds_plain)):
-            module, _, function = place.partition(":")
-            getattr(import_module(module), function)(body)
+            cast("Callable[[bytes], bool]", function_at(place))(body)
     except BaseException as error:  # noqa: BLE001 -- as above
         return f"look crashed: {type(error).__name__}: {error}"[:200]
     seconds, grown = time.process_time() - started, (peak_kb() - before) / 1e3

@@ -8,8 +8,8 @@ import numpy as np
 from refinery_files.pdf.lines import Characters
 from refinery_files.pdf.structure import Element
 
-# in sizes: a baseline that moves more, or a gap that is wider, is the end of a line of text
-_SHIFT, _GAP = 0.45, 1.0
+# in sizes: a gap that is wider is the end of a line of text
+_GAP = 1.0
 # the element around code of which a line has nothing else
 _ALONE = -2
 
@@ -49,6 +49,6 @@ def _lines(characters: Characters) -> np.ndarray:
     """Return the number of the line of text of each character, whatever declares it."""
     size = np.maximum(characters.size[1:], characters.size[:-1])
     ahead, back = characters.left[1:] - characters.right[:-1], characters.left[:-1] - characters.right[1:]
-    apart = (np.abs(np.diff(characters.base)) > _SHIFT * size) | (np.maximum(ahead, back) > _GAP * size)
+    apart = characters.row_breaks() | (np.maximum(ahead, back) > _GAP * size)
     lines: np.ndarray = np.cumsum(np.concatenate(([False], apart)))
     return lines

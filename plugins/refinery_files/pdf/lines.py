@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refinery_files.pdf import clusters, pdfium
-from refinery_files.pdf.letter_spacing import without_letter_spaces
-from refinery_files.pdf.right_to_left import (
+from refinery_files.pdf import pdfium
+from refinery_files.pdf.letters import clusters
+from refinery_files.pdf.letters.letter_spacing import without_letter_spaces
+from refinery_files.pdf.letters.right_to_left import (
     has_right_to_left,
     ordered_rows,
     parts,
@@ -92,6 +93,11 @@ class Characters:
     def taken(self, at: np.ndarray) -> "Characters":
         """Return the characters at some indices."""
         return Characters(*(getattr(self, name)[at] for name in self.__slots__))
+
+    def row_breaks(self) -> np.ndarray:
+        """Return whether each character but the first is on another baseline than the one before it."""
+        breaks: np.ndarray = np.abs(np.diff(self.base)) > _SHIFT * np.maximum(self.size[1:], self.size[:-1])
+        return breaks
 
 
 Hidden = Callable[[list[int], np.ndarray, np.ndarray], np.ndarray]
@@ -333,7 +339,7 @@ def _starts(characters: Characters, rules: np.ndarray) -> np.ndarray:
     shift = np.abs(np.diff(characters.base))
     # letters of a ligature have the same box
     other = np.diff(characters.left) != 0
-    new = (shift > _SHIFT * size) | (gap > _GAP * size) | (gap < -_BACK * size) & other
+    new = characters.row_breaks() | (gap > _GAP * size) | (gap < -_BACK * size) & other
     # an exponent is drawn behind its base: a line of another size begins where it does not touch
     new |= (shift > 0.1 * size) & (gap > 0.5 * size)
     new |= np.diff(characters.element) != 0

@@ -100,6 +100,14 @@ def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) 
     assert f" his {word} maps " in parts(lines(BROKEN), *pages)[0]
 
 
+def joined_by(known: str, broken: tuple[str, str]) -> str:
+    """Return what becomes of the end of a line and the start of the next, in a document that has a known sentence."""
+    text = "The keeper of the mill in the hills has told us of"
+    part, _ = parts(lines([f"{text} {broken[0]}", f"{broken[1]} now."]), lines([known]))
+    assert (part.startswith(f"<p>{text} "), part.endswith(" now.</p>")) == (True, True), part
+    return part.removeprefix(f"<p>{text} ").removesuffix(" now.</p>")
+
+
 @pytest.mark.parametrize(
     ("broken", "joined"),
     [
@@ -113,9 +121,7 @@ def test_what_a_document_writes_decides_on_hyphens(texts: list[str], word: str) 
     ],
 )
 def test_a_broken_word_is_looked_up_without_what_is_not_of_it(broken: tuple[str, str], joined: str) -> None:
-    known = ["Of the apt-cache-dir, of aptitude and aujourd'hui much is told."]
-    page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
-    assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
+    assert joined_by("Of the apt-cache-dir, of aptitude and aujourd'hui much is told.", broken) == joined
 
 
 @pytest.mark.parametrize(
@@ -136,9 +142,8 @@ def test_a_broken_word_is_looked_up_without_what_is_not_of_it(broken: tuple[str,
 )
 def test_a_sign_at_the_end_of_a_line_is_of_the_word_that_it_begins(broken: tuple[str, str], joined: str) -> None:
     """What the document writes elsewhere decides."""
-    known = ["Of the terms ?any and ?all (and .all }all) there is more = much more (40) to tell."]
-    page = [*lines([f"The keeper of the mill in the hills has told us of {broken[0]}", f"{broken[1]} now."])]
-    assert parts(page, lines(known))[0] == f"<p>The keeper of the mill in the hills has told us of {joined} now.</p>"
+    known = "Of the terms ?any and ?all (and .all }all) there is more = much more (40) to tell."
+    assert joined_by(known, broken) == joined
 
 
 def test_two_hyphens_are_a_dash_where_the_document_has_them_apart() -> None:

@@ -15,9 +15,18 @@ from pypdfium2 import raw
 from refinery_files.pdf import pdfium
 
 # begins and ends of ranges of code points: scripts of India and South-East Asia, and Tibetan
-_RANGES = ((0x900, 0x1000), (0x1000, 0x10A0), (0x1780, 0x1800), (0x1900, 0x1AB0), (0x1B00, 0x1C50), (0x1CD0, 0x1D00),
-           (0xA800, 0xA830), (0xA880, 0xA900), (0xA930, 0xA9E0), (0xA9E0, 0xAAE0), (0xAAE0, 0xAB00), (0xABC0, 0xAC00),
-           (0x11000, 0x11FFF))  # fmt: skip
+_RANGES = (
+    (0x900, 0x10A0),
+    (0x1780, 0x1800),
+    (0x1900, 0x1AB0),
+    (0x1B00, 0x1C50),
+    (0x1CD0, 0x1D00),
+    (0xA800, 0xA830),
+    (0xA880, 0xA900),
+    (0xA930, 0xAB00),
+    (0xABC0, 0xAC00),
+    (0x11000, 0x11FFF),
+)
 _LAST = 0x12000
 _JOINED = np.zeros(_LAST, bool)
 for _begin, _end in _RANGES:
@@ -109,19 +118,18 @@ def stretch_clusters(
     character and no cluster, and have no ink, are lost blanks.
     """
     objects = [drawn[at] for at in np.flatnonzero(kinds == raw.FPDF_PAGEOBJ_TEXT).tolist()]
-    marks = {one: pdfium.text_mark(one) for one in objects}
+    marks = {text: pdfium.text_mark(text) for text in objects}
     bounds = pdfium.bounds_of(objects)
     known, first, behind = set(texts), dict[int, int](), set[int]()
-    ends, host = dict[int, float](), 0
-    before = dict[int, int]()
-    for one, left, right in zip(objects, bounds[:, 0].tolist(), bounds[:, 2].tolist(), strict=True):
-        mark = marks[one]
-        if one in known:
-            before[one] = host
-            host = first.setdefault(mark, one) if mark else one
+    ends, before, host = dict[int, float](), dict[int, int](), 0
+    for text, left, right in zip(objects, bounds[:, 0].tolist(), bounds[:, 2].tolist(), strict=True):
+        mark = marks[text]
+        if text in known:
+            before[text] = host
+            host = first.setdefault(mark, text) if mark else text
         if mark in first:
             ends[first[mark]] = max(ends.get(first[mark], right), right)
-        elif host and one not in known and right - left < _INKLESS:
+        elif host and text not in known and right - left < _INKLESS:
             behind.add(host)
     begin = np.flatnonzero(np.diff(np.array(texts, np.int64), prepend=-1))
     last = np.append(begin[1:], len(texts)) - 1
@@ -131,15 +139,14 @@ def stretch_clusters(
     leftmost = boxes[:, 0] == np.repeat(np.minimum.reduceat(boxes[:, 0], begin), count)
     rightmost = boxes[:, 2] == np.repeat(np.maximum.reduceat(boxes[:, 2], begin), count)
     boxes[leftmost, 0] = np.minimum(boxes[leftmost, 0], np.repeat(begins[begin], count)[leftmost])
-    reached = np.repeat([ends.get(one, -np.inf) for one in hosts], count)
+    reached = np.repeat([ends.get(host, -np.inf) for host in hosts], count)
     boxes[rightmost, 2] = np.maximum(boxes[rightmost, 2], reached[rightmost])
-    repeated, lost = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
-    lost[last] = [one in behind for one in hosts]
+    lost = np.zeros(len(texts), bool)
+    lost[last] = [host in behind for host in hosts]
     # signs that join, or part, have no ink either, and no width
     gap = boxes[1:, 0] - boxes[:-1, 2]
     lost[:-1] &= gap > _TOUCH * (boxes[:-1, 1] - boxes[:-1, 3])
-    again = [first.get(marks.get(one, 0), one) != one for one in hosts]
-    repeated[:] = np.repeat(again, count)
+    repeated = np.repeat([first.get(marks.get(host, 0), host) != host for host in hosts], count)
     return Drawn(repeated, lost, _order(codes, boxes, begin, last, hosts, before))
 
 

@@ -9,7 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from refinery_files.pdf.lines import Characters
 
-_SHIFT = 0.45
 # in sizes: rows of one paragraph are not farther away
 _NEAR = 2.5
 _GAP = 1.5
@@ -58,8 +57,7 @@ def parts(characters: "Characters") -> list[tuple["Characters", bool]]:
 
 def _rows(characters: "Characters") -> np.ndarray:
     """Return the number of the row of each character: those on one baseline, as the file has them."""
-    size = np.maximum(characters.size[1:], characters.size[:-1])
-    row: np.ndarray = np.concatenate(([0], np.cumsum(np.abs(np.diff(characters.base)) > _SHIFT * size)))
+    row: np.ndarray = np.concatenate(([0], np.cumsum(characters.row_breaks())))
     return row
 
 
