@@ -17,9 +17,8 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.pages.fields import UNPROCESSABLE
-from refinery_airflow.pages.overview import airflow
+from refinery_airflow.pages.overview import dag_address
 from refinery_airflow.pages.rendering import show
-from refinery_airflow.runs.newest import dag_page
 from refinery_airflow.runs.run import build_dag_of, root
 
 router = APIRouter(route_class=LookRoute)
@@ -86,8 +85,7 @@ class Build:
     @property
     def dag(self) -> str:
         """The address of the DAG, whose form starts the build, "" without one."""
-        page = dag_page(build_dag_of(self.recipe.name))
-        return f"{airflow()}{page}" if page else ""
+        return dag_address(build_dag_of(self.recipe.name))
 
     def command(self, root: str) -> str:
         """Return the command that starts it: in Airflow, or of the recipe as it is written where there is no DAG."""

@@ -129,7 +129,7 @@ def recipe_page(
     runs = runs or {}
     known = {snapshot.snapshot: snapshot for snapshot in overview.snapshots}
     names = sorted({*known, *landed, *_under_way(runs)})
-    dag = dag_page(dag_of(overview.recipe))
+    dag = dag_address(dag_of(overview.recipe))
     lines = [_line(overview.recipe, name, known.get(name), runs.get(name), dag) for name in names]
     shown = None if overview.builds else _calendar(lines)
     trends = [] if overview.builds else list(_trends(overview))
@@ -155,10 +155,10 @@ def state_of_run(known: UnpublishedRun, run: SnapshotRun | None) -> tuple[str, s
 
 
 def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun | None, dag: str) -> Line:
-    """Return the line of a snapshot; `dag` is the path of the page of the recipe's DAG, "" without one."""
+    """Return the line of a snapshot; `dag` is the address of the recipe's DAG, "" without one."""
     if not known and (not run or run.happening == "done"):
         next_step = f"it has landed: {_to_start(recipe, has_dag=bool(dag))}"
-        return Line(name, LANDED, "", next_step, "", f"{airflow()}{dag}" if dag else "", None)
+        return Line(name, LANDED, "", next_step, "", dag, None)
     state, next_step = _state(known, run)
     address = f"{site()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if known else ""
     stopped = known.run if known and not known.version and state not in ACTIVE else None
@@ -176,6 +176,12 @@ def _to_start(recipe: str, *, has_dag: bool) -> str:
 def airflow() -> str:
     """Return the path under which the web server serves Airflow's own pages."""
     return site().removesuffix("/refinery")
+
+
+def dag_address(dag: str) -> str:
+    """Return the address of a DAG's page in Airflow, "" where there is no such DAG."""
+    page = dag_page(dag)
+    return f"{airflow()}{page}" if page else ""
 
 
 def _state(known: SnapshotState | None, run: SnapshotRun | None) -> tuple[str, str]:

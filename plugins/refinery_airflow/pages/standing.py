@@ -18,9 +18,9 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store import storage
 from refinery_airflow.access.looks import LookRoute
-from refinery_airflow.pages.overview import airflow
+from refinery_airflow.pages.overview import airflow, dag_address
 from refinery_airflow.pages.rendering import show
-from refinery_airflow.runs.newest import NewestRun, dag_page, newest_run
+from refinery_airflow.runs.newest import NewestRun, newest_run
 from refinery_airflow.runs.run import base, landing, root
 
 router = APIRouter(route_class=LookRoute)
@@ -121,8 +121,7 @@ def _view(standing: Standing, published: Mapping[str, Mapping[str, str]], now: d
         Landing(landed, published.get(landed.folder, {}), (now - datetime.fromisoformat(landed.at)).total_seconds())
         for landed in standing.landed
     ]
-    page = dag_page(dag) if standing.recipe else ""
-    address = f"{airflow()}{page}" if page else ""
+    address = dag_address(dag) if standing.recipe else ""
     return SourceView(standing, landings, address, run, f"{airflow()}{run.path}" if run else "")
 
 

@@ -41,10 +41,9 @@ from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.recipe import untried
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.pages.fields import SEE_OTHER, UNPROCESSABLE
-from refinery_airflow.pages.overview import airflow
+from refinery_airflow.pages.overview import dag_address
 from refinery_airflow.pages.rendering import show
 from refinery_airflow.pages.target import TARGET, Goal, goal_of
-from refinery_airflow.runs.newest import dag_page
 from refinery_airflow.runs.run import base, root
 
 router = APIRouter(route_class=LookRoute)
@@ -228,8 +227,7 @@ class WhatIf:
     @property
     def trial_dag(self) -> str:
         """The address of the DAG that refines by the recipe, "" without one."""
-        page = dag_page(dag_of(untried(self.version.recipe)))
-        return f"{airflow()}{page}" if page else ""
+        return dag_address(dag_of(untried(self.version.recipe)))
 
     def command(self, root: str) -> str:
         """Return the command that prints the same, of every row."""
