@@ -254,8 +254,9 @@ def require_mapping(value: object, where: str) -> Mapping[str, Any]:
 
 def require_known(given: Iterable[object], known: Collection[str], where: str, hint: str = "") -> None:
     """Raise RecipeError for the first key of `given` that is not `known`, with the nearest that is."""
-    if unknown := [key for key in given if key not in known]:
-        raise unknown_key(unknown[0], known, where, hint)
+    for key in given:
+        if key not in known:
+            raise unknown_key(key, known, where, hint)
 
 
 def unknown_key(key: object, known: Collection[str], where: str, hint: str = "") -> RecipeError:

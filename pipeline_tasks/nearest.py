@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-OR_INSTALL = ", or install the package that brings it"  # the way out behind a name that a package may bring
+OR_INSTALL = ", or install the package that brings it"
+"""The way out behind a name that a package may bring."""
 
 
 def nearest(word: str, known: Iterable[str], least: float = 0.5) -> str:

@@ -360,7 +360,12 @@ def test_the_joins_of_ones_own_columns_run(tmp_path: Path, refinery: Refinery, m
     monkeypatch.chdir(tmp_path)
     root = str(tmp_path / "out")  # what a process knows of a root is kept by its name
     (tmp_path / "dedup.yaml").write_text(next(part for part in code(page, "yaml") if "name: dedup" in part))
-    assert refinery("run", root, "--input", "texts", "--recipe", "dedup.yaml", "--no-build").returncode == 0
+    assert (
+        refinery(
+            "run", root, "--input", "texts", "--recipe", "dedup.yaml", "--no-build", "--engine", "local"
+        ).returncode
+        == 0
+    )
     select = "SELECT * EXCLUDE (blocks) FROM kept"
     assert select in TEXTS[page]
     assert refinery("sql", root, select, "--to", "kept.parquet").returncode == 0

@@ -26,8 +26,6 @@ from pipeline_tasks.text.base import delta
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-PROFILE = "profile"
-
 FILTERS = load_filters()
 """Every profile by its name."""
 
@@ -127,7 +125,7 @@ class Params:
         for profile in self.profiles:
             if profile not in FILTERS:
                 require_loaded(profile)
-            _require_known(profile, tuple(FILTERS), PROFILE)
+            _require_known(profile, tuple(FILTERS), "profile", OR_INSTALL)
         if not self.packs.endswith(PACK_SUFFIXES) and not self.packs.startswith(DIGEST):
             _require_known(self.packs, (*packs.SETS, packs.NONE), "set of packs (or path of a .yaml file)")
         self.resources()
@@ -255,12 +253,11 @@ def resolve_profiles(params: Params, loaded: packs.Packs) -> list[Profile]:
     return profiles
 
 
-def _require_known(name: str, names: tuple[str, ...], kind: str) -> None:
-    """Raise RecipeError, naming the nearest of `names`, unless `name` is one of them."""
+def _require_known(name: str, names: tuple[str, ...], kind: str, hint: str = "") -> None:
+    """Raise RecipeError, naming the nearest of `names` and another way out, unless `name` is one of them."""
     if name not in names:
         [meant] = near(name, names)
-        way_out = OR_INSTALL if kind == PROFILE else ""
-        nearest = f"the nearest is {meant!r} of {', '.join(names)}{way_out}"
+        nearest = f"the nearest is {meant!r} of {', '.join(names)}{hint}"
         message = f"filter_quality: no {kind} is called {name!r}; {nearest}"
         raise RecipeError(message)
 
