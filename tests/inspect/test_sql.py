@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refinery_study.sql import table
-from refinery_study.sql.column_types import type_of, united
 from refinery_study.sql.querying import described
 from refinery_study.sql.writing import SHOWN
 
@@ -21,6 +20,7 @@ from pipeline_tasks.api import sql
 from pipeline_tasks.errors import ContractError, DigestMismatch, LookRefused, NoMemory, RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.inspect.views.column_types import type_of, united
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference, record_ablation

@@ -18,12 +18,12 @@ import pyarrow.dataset as ds
 
 from pipeline_tasks.errors import NoMemory, NoSpace, RecipeError, RefineryError
 from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.views.named import OF_DOCUMENTS, QUARANTINE, REJECTS, VersionViews
+from pipeline_tasks.inspect.views.rows import Hidden, Rows
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.urls.takedown import of_rows
 from refinery_study.sql.named import Named, View, named_in
-from refinery_study.sql.rows import Hidden, Rows
-from refinery_study.sql.views import OF_DOCUMENTS, QUARANTINE, REJECTS, VersionViews
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation

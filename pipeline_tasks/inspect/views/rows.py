@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline_tasks.inspect.views.column_types import schema_of, united
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.schema import DOCUMENT, VERDICT
 from pipeline_tasks.stage import Shard
@@ -21,7 +22,6 @@ from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.layer_columns import ROW
 from pipeline_tasks.store.shards.rows import facts_of
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence
-from refinery_study.sql.column_types import schema_of, united
 
 STAGE = "stage"
 """The column that says which stage did not keep a row."""

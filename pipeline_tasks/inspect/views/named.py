@@ -1,4 +1,4 @@
-"""The views of a version: rows that its manifests name, and tables that the manifests and the log are."""
+"""What the views of a version are made of: rows that its manifests name, and tables that the manifests and the log are."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -14,13 +14,13 @@ from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.recipe.recipe_verdicts import short_names
 from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.inspect.versions.lineage import lineage
+from pipeline_tasks.inspect.views.column_types import LIST, schema_of
+from pipeline_tasks.inspect.views.rows import Hidden, Part, Rows, columns_of, without_payload
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.schema import REDACTION
-from refinery_study.sql.column_types import LIST, schema_of
-from refinery_study.sql.rows import Hidden, Part, Rows, columns_of, without_payload
 
 KEPT, REJECTS, QUARANTINE, REDACTIONS = "kept", "rejects", "quarantine", "redactions"
 STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS = "stages", "reasons", "verdicts", "lineage", "versions"
