@@ -63,16 +63,16 @@ class Held:
 
 
 def is_lake(database: Database) -> bool:
-    """Return whether a database has a lake; RecipeError for one of another version than ours, or whose files are secret."""
+    """Return whether a database has a lake; RecipeError for one of another version, or whose files are encrypted."""
     if not database.has("ducklake_metadata"):
         return False
-    said = {
-        key: value for key, value in database.rows('SELECT "key", "value" FROM ducklake_metadata WHERE scope IS NULL')
-    }
+    rows = database.rows('SELECT "key", "value" FROM ducklake_metadata WHERE scope IS NULL')
+    said = {row[0]: row[1] for row in rows}
     if said.get("version") != VERSION:
         message = (
-            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is what can be "
-            "registered in: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name another lake"
+            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is what "
+            "can be registered in: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name "
+            "another lake"
         )
         raise RecipeError(message)
     if said.get("encrypted") == "true":
@@ -144,8 +144,8 @@ def _files(database: Database, table: int, folder: str) -> dict[str, HeldFile]:
     rows = database.rows(
         "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "  # noqa: S608 -- names are ours
         "(SELECT coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file d "
-        f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} FROM ducklake_data_file f {kept[1]} "
-        "WHERE f.table_id = ? AND f.end_snapshot IS NULL ORDER BY f.data_file_id",
+        f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} "
+        f"FROM ducklake_data_file f {kept[1]} WHERE f.table_id = ? AND f.end_snapshot IS NULL ORDER BY f.data_file_id",
         table,
     )
     found: dict[str, HeldFile] = {}
@@ -186,7 +186,7 @@ def edges(database: Database, table: int) -> list[int]:
 
 
 def states(database: Database, table: int, until: int | None = None) -> list[list[int]]:
-    """Return the snapshots that are left of each state of a table, oldest state first, up to one that has dropped it."""
+    """Return the snapshots that are left of each state of a table, oldest first, up to the one that dropped it."""
     changed = edges(database, table)
     rows = database.rows(
         "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id >= ? ORDER BY snapshot_id", changed[0]
