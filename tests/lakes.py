@@ -1,6 +1,7 @@
 """Lakes for tests: one of SQLite or PostgreSQL, files of a root, and who asks them: DuckDB, or the tables themselves."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,12 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from refinery_exports.tables.catalog import RECIPE, ROOT, SNAPSHOT, DataFile, Table
 from refinery_exports.tables.ducklake.database import Database
-from refinery_exports.tables.ducklake.held import path_of
 
-READERS = Path(__file__).parents[1] / ".venv-readers" / "bin" / "python"
-"""The interpreter that has DuckDB with its extensions."""
-
-NEEDED = "needs other readers: make readers-test"
+READERS = os.environ.get("REFINERY_READERS", "")
+"""The interpreter that has DuckDB with its extensions, where `make readers-test` runs."""
 
 ASK = Path(__file__).parent / "publish" / "readers" / "ask_lake.py"
 
@@ -55,10 +53,17 @@ class Place:
 
     def asked(self, *statements: str, data_path: str = "") -> list[list[list[Any]]]:
         """Return what DuckDB answers to each statement, as JSON has it."""
-        command = [str(READERS), str(ASK), self.for_duckdb, data_path, *statements]
+        answers = self.tried(*statements, data_path=data_path)
+        found = [answer for answer in answers if not isinstance(answer, str)]
+        assert len(found) == len(answers), answers
+        return found
+
+    def tried(self, *statements: str, data_path: str = "") -> list[list[list[Any]] | str]:
+        """Return what DuckDB answers to each statement, or why it did not commit it."""
+        command = [READERS, str(ASK), self.for_duckdb, data_path, *statements]
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert answer.returncode == 0, answer.stderr
-        found: list[list[list[Any]]] = json.loads(answer.stdout)
+        found: list[list[list[Any]] | str] = json.loads(answer.stdout)
         return found
 
     def scanned(self, namespace: str, name: str) -> pa.Table:
@@ -70,6 +75,18 @@ class Place:
             return pq.ParquetFile(out).read()
         finally:
             out.unlink()
+
+
+def of_postgres(words: str, folder: Path) -> Place:
+    """Make a database in the server at these words of libpq, for a lake whose folder is in this one."""
+    import psycopg2
+
+    name = f"lake_{sha256(str(folder).encode()).hexdigest()[:16]}"
+    connection = psycopg2.connect(f"dbname=postgres {words}")
+    connection.autocommit = True
+    connection.cursor().execute(f"CREATE DATABASE {name}")
+    connection.close()
+    return Place(f"postgres:data_path={folder}/files/ dbname={name} {words}", f"{folder}/files/")
 
 
 def file_of(root: Path, name: str, rows: pa.Table, address: str = "") -> DataFile:
@@ -104,28 +121,25 @@ def documents(language: str | None, first: int, count: int = 4, **more: Any) -> 
 
 
 if __name__ == "__main__":  # a commit that is killed before a statement: ADDRESS ROOT, and how many come before
-    import os
     import signal
 
     from refinery_exports.tables.ducklake import opens
 
     address, folder, left = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    for method in ("rows", "insert"):
+    run = {"rows": Database.rows, "insert": Database.insert}
 
-        def killed(self: Any, *given: Any, _run: Any = getattr(Database, method), **named: Any) -> Any:
+    def counted(method: str) -> Any:
+        def killed(self: Database, *given: Any, **named: Any) -> Any:
             global left  # noqa: PLW0603 -- one process is one commit
             left -= 1
             if left < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return _run(self, *given, **named)
+            return run[method](self, *given, **named)
 
-        setattr(Database, method, killed)
-    lake = opens(address)
-    new = documents("fr", 100)
-    lake.commit(
-        table_of(new),
-        lake.state("news", "kept"),
-        (file_of(folder, "new.parquet", new),),
-        (sys.argv[4],),
-        facts_of(folder, "2026-11-21"),
-    )
+        return killed
+
+    for method in run:
+        setattr(Database, method, counted(method))
+    lake, new = opens(address), documents("fr", 100)
+    added, removed = (file_of(folder, "new.parquet", new),), (sys.argv[4],)
+    lake.commit(table_of(new), lake.state("news", "kept"), added, removed, facts_of(folder, "2026-11-21"))

@@ -6,6 +6,7 @@ an environment of their own: requirements.txt, beside this file.
 
 import json
 import sys
+from typing import Any
 
 import duckdb
 import duckdb_extensions
@@ -22,7 +23,15 @@ def main(address: str, data_path: str, statements: list[str]) -> None:
         connection.execute(f"LOAD {name}")
     options = f" (DATA_PATH '{data_path}')" if data_path else ""
     connection.execute(f"ATTACH 'ducklake:{address}' AS lake{options}")
-    print(json.dumps([connection.execute(statement).fetchall() for statement in statements], default=str))
+    print(json.dumps([answer(connection, statement) for statement in statements], default=str))
+
+
+def answer(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[Any, ...]] | str:
+    """Return the rows of a statement, or why it was not committed."""
+    try:
+        return connection.execute(statement).fetchall()
+    except duckdb.TransactionException as error:
+        return str(error)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ class Database:
     def rows(self, statement: str, *parameters: Value) -> list[tuple[Value, ...]]:
         """Run a statement; return its rows, none for one that selects nothing."""
         cursor = self._connected().cursor()
-        cursor.execute(statement.replace("?", "%s") if self.is_postgres else statement, parameters)
+        text = statement.replace("%", "%%").replace("?", "%s") if self.is_postgres else statement
+        cursor.execute(text, parameters)
         return [] if cursor.description is None else cursor.fetchall()
 
     def insert(self, table: str, columns: str, rows: Iterable[Row], *, on_conflict: str = "") -> None:

@@ -79,7 +79,8 @@ def _read(store: Store, file: DataFile) -> Footer:
 def _leaves(metadata: pq.FileMetaData) -> Iterator[Leaf]:
     groups = [metadata.row_group(rank) for rank in range(metadata.num_row_groups)]
     for rank in range(metadata.num_columns):
-        yield _leaf([group.column(rank) for group in groups])
+        chunks = [group.column(rank) for group in groups]
+        yield _leaf([chunk for chunk in chunks if chunk.num_values])
 
 
 def _leaf(chunks: Sequence[pq.ColumnChunkMetaData]) -> Leaf:

@@ -70,9 +70,8 @@ def is_lake(database: Database) -> bool:
     said = {row[0]: row[1] for row in rows}
     if said.get("version") != VERSION:
         message = (
-            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is what "
-            "can be registered in: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name "
-            "another lake"
+            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is "
+            f"needed: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name another"
         )
         raise RecipeError(message)
     if said.get("encrypted") == "true":

@@ -136,7 +136,7 @@ class Lake:
         folder = self._database.data_path
         if not folder:
             message = (
-                f"{shown(self._database.address)} has no lake yet: say where DuckDB is to keep files that it writes itself, "
+                f"{shown(self._database.address)} has no lake yet: say where DuckDB is to keep files that it writes, "
                 f"in no root, as `{POSTGRES}{DATA_PATH}=/folder/ dbname=...`, or make the lake by DuckDB (ATTACH)"
             )
             raise RecipeError(message)

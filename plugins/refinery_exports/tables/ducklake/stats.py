@@ -1,4 +1,4 @@
-"""Keeps the ranges of columns of each file and of a table: by these DuckDB leaves out files that a query cannot need."""
+"""Keeps ranges of columns, of each file and of a table: DuckDB leaves out files by them that a query cannot need."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
