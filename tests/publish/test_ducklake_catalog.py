@@ -68,6 +68,8 @@ def test_ranges_of_a_table_hold_for_files_that_lack_a_column(place: Place, root:
             "SELECT s.contains_null, s.min_value, s.max_value FROM ducklake_table_column_stats s "
             "JOIN ducklake_column c ON c.column_id = s.column_id WHERE c.column_name = ?"
         )
+        versions = place.rows("SELECT schema_version FROM ducklake_snapshot ORDER BY snapshot_id")
+        assert versions == [(0,), (1,), (2,)], "who has read the columns reads them anew"
         assert place.rows(stats, "license") == [(True, "CC0-1.0", "CC0-1.0")]
         assert place.rows(stats, "chars") == [(False, "0", "8")]
         state = lake.state("news", "kept")
