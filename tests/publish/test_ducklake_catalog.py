@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from refinery_exports.tables.catalog import Changed, DataFile, Table
 from refinery_exports.tables.ducklake import opens
+from refinery_exports.tables.ducklake.database import Database
 from refinery_exports.tables.testing import check_catalog
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
@@ -184,6 +185,34 @@ def test_writers_of_several_tables_at_once_all_win(place: Place, root: Path) -> 
     }
 
 
+def test_a_commit_waits_for_another_writers_snapshot(place: Place, root: Path) -> None:
+    """DuckDB writes a row of `ducklake_snapshot` and then the rest; a commit that comes between takes the next number."""
+    rows = documents("de", 0)
+    file = file_of(root, "a.parquet", rows)
+    with closing(opens(place.address)) as lake:
+        lake.commit(table_of(rows), None, (), (), facts_of(root))
+        before = lake.state("news", "kept")
+    database = Database.of(place.address)
+    ended = threading.Event()
+
+    def write() -> None:
+        with closing(opens(place.address)) as own:
+            own.commit(table_of(rows), before, (file,), (), facts_of(root))
+        ended.set()
+
+    writer = threading.Thread(target=write)
+    with database.writing():
+        database.rows(
+            "INSERT INTO ducklake_snapshot SELECT 2, snapshot_time, 1, 9, 9 FROM ducklake_snapshot WHERE snapshot_id = 1"
+        )
+        writer.start()
+        assert not ended.wait(0.5)
+    writer.join()
+    assert ended.is_set()
+    database.close()
+    assert place.rows("SELECT data_file_id, begin_snapshot FROM ducklake_data_file") == [(9, 3)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_commit_killed_before_any_statement_leaves_the_table_as_it_was(place: Place, root: Path, step: int) -> None:
@@ -301,6 +330,12 @@ def test_a_damaged_lake_says_the_way_out(place: Place, root: Path) -> None:
     rows = documents("de", 0)
     with closing(opens(place.address)) as lake:
         lake.commit(table_of(rows), None, (), (), facts_of(root))
+        place.rows("UPDATE ducklake_tag SET \"value\" = '[1' WHERE \"key\" = 'refinery.commit'")
+        with pytest.raises(ContractError, match="register --repair"):
+            lake.state("news", "kept")
+        place.rows("DELETE FROM ducklake_snapshot")
+        with pytest.raises(ContractError, match="no snapshot"):
+            lake.drop("news", "kept")
         place.rows("DROP TABLE ducklake_data_file")
         with pytest.raises(ContractError, match="register --repair"):
             lake.state("news", "kept")
@@ -338,9 +373,7 @@ def test_a_database_that_is_not_there_is_refused(lake_server: str) -> None:
 
 
 def test_a_locked_lake_is_busy(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_exports.tables.ducklake import database
-
-    monkeypatch.setattr(database, "WAIT", 0)
+    monkeypatch.setattr("refinery_exports.tables.ducklake.database.WAIT", 0)
     rows = documents("de", 0)
     with closing(sqlite3.connect(tmp_path / "lake.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -56,10 +56,12 @@ class Held:
         """Return what changes whenever the table does."""
         return f"{self.id}:{self.changed}"
 
-    @property
-    def last(self) -> dict[str, str]:
-        """Return the facts of the last commit."""
-        return dict(json.loads(self.tags.get(COMMIT, "{}")))
+    def last(self, database: Database) -> dict[str, str]:
+        """Return the facts of the last commit; ContractError if they are not as they were written."""
+        try:
+            return dict(json.loads(self.tags.get(COMMIT, "{}")))
+        except (TypeError, ValueError) as error:
+            raise damaged(shown(database.address), f"the tag {COMMIT} of the table {self.id} has no facts") from error
 
 
 def is_lake(database: Database) -> bool:

@@ -59,7 +59,7 @@ class Lake:
             return State(
                 files={address: file.rows for address, file in table.files.items()},
                 properties={key: value for key, value in table.tags.items() if key != COMMIT},
-                last=table.last,
+                last=table.last(self._database),
                 snapshots=len(states(self._database, table.id)),
                 token=table.token,
             )
