@@ -56,7 +56,7 @@ nightly-models: $(MODELS)/.installed ## The tests of `make models-test`, and the
 	@$(WITH_MODELS) -m "" --timeout 3600
 
 readers-test: $(VENV)/.installed-dev $(READERS)/.installed ## Tables and datasets as others read them: DuckDB with its extensions, and datasets
-	@REFINERY_READERS=$(READERS)/bin/python $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'needs other readers: make readers-test' tests)
+	@REFINERY_READERS=$(CURDIR)/$(READERS)/bin/python $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'needs other readers: make readers-test' tests)
 
 fortnight-test: $(VENV)/.installed-dev ## Two weeks with bad days through the scheduler have the digests of a run by hand (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags
