@@ -14,7 +14,7 @@ SEAM = "refinery.catalogs"
 """The seam of catalogs: each of its parts is an `Opens`, by the name before the colon of a catalog's address."""
 
 SNAPSHOT, VERSION, MANIFEST, HEAD = "refinery.snapshot", "refinery.version", "refinery.manifest", "refinery.head"
-"""Properties of a commit: snapshot and number of the version that it brings, its manifest, and the digest of its entry."""
+"""Properties of a commit: snapshot and number of a version, its last manifest, the digest of its entry in the log."""
 
 ROOT, RECIPE = "refinery.root", "refinery.recipe"
 """Properties of a table: the root that it is of, and the recipe; they are in each commit, too."""
