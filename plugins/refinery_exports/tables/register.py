@@ -4,11 +4,12 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from pipeline_tasks.deployment import CATALOG
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_engine, add_json, add_recipe, on_of, print_result
 from pipeline_tasks.nearest import nearest
 from refinery_exports.exporting import processes
-from refinery_exports.tables.catalogs import CATALOG, WRITTEN, catalog_address, opened
+from refinery_exports.tables.catalogs import WRITTEN, catalog_address, opened
 from refinery_exports.tables.registering import (
     Registered,
     plain_root,

@@ -139,9 +139,9 @@ def register(root: str, recipe: str, catalog: Catalog, on: On, *, repair: bool =
     """Make the tables of a recipe in a catalog what is published; return what was done to each.
 
     A table of which no version that counts has anything left is empty then. What a table was before documents were
-    taken down, readers cannot ask for any more. With `repair` a table that cannot be read is made again, and one of another
-    root, or with files that no version has, is brought in line. ContractError for such tables without it; StorageBusy
-    if other writers do not let go.
+    taken down, readers cannot ask for any more. With `repair` a table that cannot be read is made again, and one of
+    another root, or with files that no version has, is brought in line. ContractError for such tables without it;
+    StorageBusy if other writers do not let go.
     """
     registration = registration_of(root, recipe, on)
     others = [name for name in catalog.names(recipe) if name not in registration.names]
