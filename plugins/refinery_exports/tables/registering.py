@@ -130,7 +130,7 @@ class Registration:
             RECIPE: self.recipe,
             SNAPSHOT: version.snapshot,
             VERSION: str(version.number),
-            MANIFEST: list(version.manifests.values())[-1],
+            MANIFEST: version.manifests[version_log.stages_of(self.root, version)[-1]],
             HEAD: self.heads[version.number],
         }
 

@@ -47,8 +47,6 @@ LEVEL = 3
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """What paths have in place of a null, as Hive and Spark write them."""
 
-TEXT = "text"
-
 KEYS = pa.schema([(ID, pa.string()), (URL, pa.string())])
 """The columns by which documents are taken down."""
 
@@ -264,9 +262,8 @@ def _as_text(value: object) -> str:
 
 
 def _write(rows: pa.Table, stream: BinaryIO) -> None:
-    """Write rows as Parquet, with bounds of the columns that are compared and none of texts."""
-    bounded = [column.name for column in rows.schema if column.name != TEXT and not pa.types.is_nested(column.type)]
+    """Write rows as Parquet with bounds of all columns, by which readers leave out files, row groups and pages."""
     each = max(rows.nbytes // max(rows.num_rows, 1), 1)
-    writing = {"compression": "zstd", "compression_level": LEVEL, "write_statistics": bounded, "store_schema": False}
+    writing = {"compression": "zstd", "compression_level": LEVEL, "store_schema": False}
     with pq.ParquetWriter(stream, rows.schema, write_page_index=True, write_page_checksum=True, **writing) as writer:
         writer.write_table(rows, row_group_size=max(min(GROUP_ROWS, GROUP_BYTES // each), 1))
