@@ -137,13 +137,14 @@ def test_who_is_taken_down_is_in_no_file(root: str, refinery: Refinery) -> None:
     assert after.hidden == before.hidden + 1
     assert gone not in [each for rows in rows_of(after, "kept") for each in rows["id"].to_pylist()]
     assert not {file.path for file in after.tables["kept"][1]} & {file.path for file in before.tables["kept"][1]}
-    assert refinery("takedown", root, "--document", gone, "--undo").returncode == 0
+    assert refinery("takedown", root, "--document", gone, "--undo", "--reason", "a test").returncode == 0
     assert _listed(tables_of(root, version, HERE)) == _listed(before)
 
 
 def test_a_dataset_has_each_piece_with_its_place(small_root: SmallRoot, tmp_path: Path) -> None:
     small = small_build.copied(small_root, tmp_path)
-    version = version_log.current(small.root, small_build.build(small)["dataset"], "build")
+    small_build.build(small)
+    version = version_log.current(small.root, small_build.DATASET)
     held = tables_of(small.root, version, HERE)
     rows = pa.concat_tables(rows_of(held, DATASETS))
     build = open_build(small.root, version)

@@ -18,13 +18,13 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.text.urls.takedown import TakenDown
-from refinery_exports.tables.catalog import Table
+from refinery_exports.tables.catalog import PARTED, Table
 from refinery_exports.tables.columns import table_schema
 
 DATASETS = "datasets"
 """The table of the documents of a training dataset, with the places of their tokens."""
 
-OUTCOME, SNAPSHOT, LANGUAGE, SOURCE, STAGE, ID = "outcome", "snapshot", "language", "source", "stage", "id"
+OUTCOME, LANGUAGE, SOURCE, STAGE, ID = "outcome", "language", "source", "stage", "id"
 
 OUTCOMES = {REJECTS: "rejected", QUARANTINE: "quarantined"}
 """What became of rows that a stage did not keep, by the view that has them."""
@@ -84,10 +84,10 @@ def layout_of(root: str, version: Version, taken: TakenDown) -> Layout:
         schemas[DATASETS] = pa.schema([(DATASET, pa.string()), (SHARD, pa.string()), *PIECES])
     elif KEPT in views.names:
         kept = _rows(views, KEPT)
-        schemas[KEPT] = _with(kept.schema, SNAPSHOT, SOURCE, LANGUAGE)
+        schemas[KEPT] = _with(kept.schema, PARTED, SOURCE, LANGUAGE)
         pieces += _pieces(KEPT, kept.parts, ())
     left = {name: _rows(views, name) for name in OUTCOMES}
-    schemas[REJECTS] = _with(united(rows.schema for rows in left.values()), OUTCOME, SNAPSHOT, STAGE)
+    schemas[REJECTS] = _with(united(rows.schema for rows in left.values()), OUTCOME, PARTED, STAGE)
     for name, rows in left.items():
         pieces += _pieces(REJECTS, rows.parts, ((OUTCOME, OUTCOMES[name]),))
     small = {name: _small(views, name, version) for name in (STAGES, VERDICTS, LINEAGE)}
@@ -112,11 +112,11 @@ def _with(schema: pa.Schema, *names: str) -> pa.Schema:
 
 
 _PARTED: Mapping[str, tuple[str, ...]] = {
-    KEPT: (SNAPSHOT, SOURCE, LANGUAGE),
-    REJECTS: (SNAPSHOT, STAGE),
-    STAGES: (SNAPSHOT,),
-    VERDICTS: (SNAPSHOT,),
-    LINEAGE: (SNAPSHOT,),
+    KEPT: (PARTED, SOURCE, LANGUAGE),
+    REJECTS: (PARTED, STAGE),
+    STAGES: (PARTED,),
+    VERDICTS: (PARTED,),
+    LINEAGE: (PARTED,),
     DATASETS: (),
 }
 
@@ -173,5 +173,5 @@ def _small(views: VersionViews, name: str, version: Version) -> pa.Table:
     view = view.drop_columns([column for column in _CHANGING if name == LINEAGE and column in view.column_names])
     view = view.rename_columns([_OF_PARENT.get(column, column) for column in view.column_names])
     snapshots = pa.array([version.snapshot] * view.num_rows, pa.string())
-    whole: pa.Table = view.add_column(0, SNAPSHOT, snapshots)
+    whole: pa.Table = view.add_column(0, PARTED, snapshots)
     return whole

@@ -83,6 +83,11 @@ class Registration:
     is_whole: bool = True
 
     @property
+    def alone(self) -> str:
+        """The snapshot of the only version that is looked at, "" for all."""
+        return "" if self.is_whole else self.held[0].version.snapshot
+
+    @property
     def names(self) -> list[str]:
         """The names of the tables; the one with the documents is last, as readers join others to it."""
         names = {name for held in self.held for name in held.tables}
@@ -213,7 +218,7 @@ def _commit_all(registration: Registration, name: str, catalog: Catalog, done: R
         done.added += len(change.add)
         done.removed += len(change.remove)
         gone += change.remove
-        state = catalog.state(registration.recipe, name)
+        state = catalog.state(registration.recipe, name, registration.alone)
     done.rows, done.files = (0, 0) if state is None else (sum(state.files.values()), len(state.files))
     hides = any(held.hidden for held in registration.held)
     if gone and (hides or not all(_is_stored(registration.root, address) for address in gone)):
@@ -221,27 +226,32 @@ def _commit_all(registration: Registration, name: str, catalog: Catalog, done: R
 
 
 def _state(registration: Registration, name: str, catalog: Catalog, *, repair: bool) -> State | None:
-    """Return the state of a table that is ours; with `repair` one that cannot be read is dropped."""
-    where = f"table {registration.recipe}.{name}"
+    """Return the state of a table that is ours; with `repair` one that cannot be read, or is not, is dropped."""
     try:
-        state = catalog.state(registration.recipe, name)
-    except ContractError:
+        state = catalog.state(registration.recipe, name, registration.alone)
+        if state is not None:
+            _require_ours(registration, name, state, repair=repair)
+    except (ContractError, RecipeError):
         if not repair:
             raise
         catalog.drop(registration.recipe, name)
         return None
-    if state is None or repair:
-        return state
-    if (root := state.properties.get(ROOT, "")) != registration.root:
+    return state
+
+
+def _require_ours(registration: Registration, name: str, state: State, *, repair: bool) -> None:
+    """Raise RecipeError for a table of another root, and ContractError for files of others, unless they are to leave."""
+    where, root = f"table {registration.recipe}.{name}", state.properties.get(ROOT, "")
+    if root != registration.root:
         message = (
             f"{where} is of {root or 'nothing that Refinery has registered'}, and not of {registration.root}; name "
             f"another catalog, or, if the root was moved, {REPAIR}"
         )
         raise RecipeError(message)
-    if foreign := registration.foreign(state):
+    foreign = registration.foreign(state)
+    if foreign and not repair:
         message = f"{where} has files that no version of {registration.root} has, {foreign[0]} is one; {REPAIR}"
         raise ContractError(message)
-    return state
 
 
 def _is_stored(root: str, address: str) -> bool:

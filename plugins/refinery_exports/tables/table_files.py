@@ -27,8 +27,8 @@ from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence, of_rows
 from refinery_exports.exporting import Export, Shards, run
 from refinery_exports.format import Written
-from refinery_exports.tables.catalog import DataFile, Table
-from refinery_exports.tables.layout import DATASETS, SNAPSHOT, Layout, Piece, layout_of
+from refinery_exports.tables.catalog import PARTED, DataFile, Table
+from refinery_exports.tables.layout import DATASETS, Layout, Piece, layout_of
 
 pc: Any = pyarrow.compute
 
@@ -222,7 +222,7 @@ def write_piece(source: Source, piece: Piece, folder: Path) -> Mapping[str, int]
     if by := (*table.parted_by, *table.sorted_by):
         rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in by]))
     for values, part in _parted(rows, table.parted_by):
-        path = folder / piece.table / "/".join(f"{name}={value}" for name, value in values.items() if name != SNAPSHOT)
+        path = folder / piece.table / "/".join(f"{name}={value}" for name, value in values.items() if name != PARTED)
         path.mkdir(parents=True, exist_ok=True)
         with (path / f"part-{piece.number:05}.parquet").open("wb") as stream:
             _write(part, stream)
