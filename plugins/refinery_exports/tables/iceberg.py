@@ -221,9 +221,10 @@ def _is_parted(table: "Opened") -> bool:
 
 def _files_of(table: "Opened", snapshot: str) -> "Iterator[Registered]":
     """Yield the data files with rows of a snapshot; manifests that say that they have none are not read."""
-    from pyiceberg.expressions import EqualTo
+    from pyiceberg.expressions import EqualTo, Reference
 
-    yield from (task.file for task in table.scan(row_filter=EqualTo(PARTED, snapshot)).plan_files())
+    own = EqualTo(term=Reference(PARTED), value=snapshot)
+    yield from (task.file for task in table.scan(row_filter=own).plan_files())
 
 
 def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], remove: tuple[str, ...]) -> None:

@@ -240,7 +240,7 @@ def _state(registration: Registration, name: str, catalog: Catalog, *, repair: b
 
 
 def _require_ours(registration: Registration, name: str, state: State, *, repair: bool) -> None:
-    """Raise RecipeError for a table of another root, and ContractError for files of others, unless they are to leave."""
+    """Raise RecipeError for a table of another root, ContractError for files of others, unless they are to leave."""
     where, root = f"table {registration.recipe}.{name}", state.properties.get(ROOT, "")
     if root != registration.root:
         message = (
