@@ -222,8 +222,9 @@ def _is_parted(table: "Opened") -> bool:
 def _files_of(table: "Opened", snapshot: str) -> "Iterator[Registered]":
     """Yield the data files with rows of a snapshot; manifests that say that they have none are not read."""
     from pyiceberg.expressions import EqualTo, Reference
+    from pyiceberg.expressions.literals import literal
 
-    own = EqualTo(term=Reference(PARTED), value=snapshot)
+    own = EqualTo(term=Reference(PARTED), value=literal(snapshot))
     yield from (task.file for task in table.scan(row_filter=own).plan_files())
 
 

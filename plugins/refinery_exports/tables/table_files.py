@@ -2,13 +2,13 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,8 @@ KEYS = pa.schema([(ID, pa.string()), (URL, pa.string())])
 """The columns by which documents are taken down."""
 
 NOTHING_HIDDEN = Hidden(of_rows([]))
+
+_OTHER = re.compile(r"[^A-Za-z0-9_.-]")
 
 FORMAT = 1
 """The format of these files: another one is written beside them."""
@@ -258,7 +260,8 @@ def _run_starts(keys: pa.RecordBatch) -> list[int]:
 
 
 def _as_text(value: object) -> str:
-    return NULL if value is None else quote(str(value), safe="")
+    """Return a value as a part of a path, in letters that addresses have as they are."""
+    return NULL if value is None else _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", str(value))
 
 
 def _write(rows: pa.Table, stream: BinaryIO) -> None:
