@@ -157,11 +157,13 @@ def test_what_others_put_into_a_table_is_found_and_repaired(
     registered(small.root, address)
     before = summary(address, RECIPE)
     file = next(iter(states(address, RECIPE)["stages"].files)).removeprefix("file://")
-    shutil.copy(file, own := tmp_path / "own.parquet")
+    own = tmp_path / "others" / "own.parquet"
+    own.parent.mkdir()
+    shutil.copy(file, own)
     with opened(address) as catalog:
         state = catalog.state(RECIPE, "stages")
         assert state is not None
-        added = DataFile(str(tmp_path), own.name, own.as_uri(), own.stat().st_size, "")
+        added = DataFile(str(own.parent), own.name, own.as_uri(), own.stat().st_size, "")
         catalog.commit(Table(RECIPE, "stages", _schema(small.root)), state, (added,), (), {})
     done = refinery("verify", small.root, "--catalog", address)
     assert done.returncode == ContractError.exit_code
