@@ -1,4 +1,4 @@
-"""The suite of catalogs: what was committed is read by others, whole or not at all, and files of a root are left alone."""
+"""The suite of catalogs: what was committed is read by others, whole or not at all, and no file of a root changes."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

@@ -9,6 +9,7 @@ from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from pipeline_tasks.errors import RecipeError
+from refinery_exports.tables.catalog import PARTED
 from refinery_exports.tables.ducklake.columns import Column, tree
 from refinery_exports.tables.ducklake.database import Database, Value, damaged, shown
 
@@ -111,8 +112,8 @@ def names(database: Database, namespace: str) -> list[str]:
     return sorted(str(name) for (name,) in rows)
 
 
-def held(database: Database, namespace: str, name: str) -> Held | None:
-    """Return a table as the newest snapshot has it, None if there is none."""
+def held(database: Database, namespace: str, name: str, snapshot: str = "") -> Held | None:
+    """Return a table as the newest snapshot has it, None if there is none; with the files of a `snapshot` alone."""
     rows = database.rows(
         "SELECT t.table_id, s.path, s.path_is_relative, t.path, t.path_is_relative FROM ducklake_table t "
         "JOIN ducklake_schema s ON s.schema_id = t.schema_id WHERE s.schema_name = ? AND t.table_name = ? "
@@ -128,7 +129,7 @@ def held(database: Database, namespace: str, name: str) -> Held | None:
     return Held(
         id=id_,
         changed=max(edges(database, id_)),
-        files=_files(database, id_, _within(of_schema, where[2], where[3])),
+        files=_files(database, id_, _within(of_schema, where[2], where[3]), snapshot),
         columns=columns(database, id_),
         tags=_tags(database, id_),
     )
@@ -138,16 +139,19 @@ def _within(folder: str, path: Value, is_relative: Value) -> str:
     return f"{folder}{path}" if is_relative else str(path)
 
 
-def _files(database: Database, table: int, folder: str) -> dict[str, HeldFile]:
+def _files(database: Database, table: int, folder: str, snapshot: str) -> dict[str, HeldFile]:
     kept = (
         ("r.address", "LEFT JOIN refinery_file r ON r.path = f.path") if database.has("refinery_file") else ("NULL", "")
     )
+    key = _key_of_snapshots(database, table) if snapshot else None
+    of_snapshot = "" if key is None else f"AND f.data_file_id IN ({_OF_VALUE}) "
     rows = database.rows(
         "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "  # noqa: S608 -- names are ours
         "(SELECT coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file d "
         f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} "
-        f"FROM ducklake_data_file f {kept[1]} WHERE f.table_id = ? AND f.end_snapshot IS NULL ORDER BY f.data_file_id",
-        table,
+        f"FROM ducklake_data_file f {kept[1]} "
+        f"WHERE f.table_id = ? AND f.end_snapshot IS NULL {of_snapshot}ORDER BY f.data_file_id",
+        *(table, *((table, key, snapshot) if of_snapshot else ())),
     )
     found: dict[str, HeldFile] = {}
     for row in rows:
@@ -158,6 +162,26 @@ def _files(database: Database, table: int, folder: str) -> dict[str, HeldFile]:
         before = found.get(address, HeldFile((), 0, 0))
         found[address] = HeldFile((*before.ids, id_), before.rows + count - int(deleted), before.bytes + size)
     return found
+
+
+_OF_VALUE = (
+    "SELECT v.data_file_id FROM ducklake_file_partition_value v "
+    "WHERE v.table_id = ? AND v.partition_key_index = ? AND v.partition_value = ?"
+)
+"""The files that have a value of a column that parts them."""
+
+
+def _key_of_snapshots(database: Database, table: int) -> int | None:
+    """Return which of the columns that part a table is `PARTED`, None if none is."""
+    rows = database.rows(
+        "SELECT p.partition_key_index FROM ducklake_partition_column p "
+        "JOIN ducklake_partition_info i ON i.partition_id = p.partition_id AND i.end_snapshot IS NULL "
+        "JOIN ducklake_column c ON c.table_id = p.table_id AND c.column_id = p.column_id AND c.end_snapshot IS NULL "
+        "WHERE p.table_id = ? AND c.column_name = ?",
+        table,
+        PARTED,
+    )
+    return cast("int", rows[0][0]) if rows else None
 
 
 def columns(database: Database, table: int) -> tuple[Column, ...]:

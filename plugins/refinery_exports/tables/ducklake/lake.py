@@ -49,11 +49,11 @@ class Lake:
     def close(self) -> None:
         self._database.close()
 
-    def state(self, namespace: str, name: str) -> State | None:
+    def state(self, namespace: str, name: str, snapshot: str = "") -> State | None:
         if not self._database.is_there:
             return None
         with self._database.reading():
-            table = held(self._database, namespace, name) if is_lake(self._database) else None
+            table = held(self._database, namespace, name, snapshot) if is_lake(self._database) else None
             if table is None:
                 return None
             return State(
