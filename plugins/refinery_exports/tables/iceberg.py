@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import way_to
 from pipeline_tasks.nearest import nearest
@@ -119,10 +117,10 @@ class IcebergCatalog:
         facts: Mapping[str, str],
     ) -> None:
         from refinery_exports.tables.iceberg_errors import readable
-        from refinery_exports.tables.iceberg_files import metrics, reader_of, require_types
+        from refinery_exports.tables.iceberg_files import metrics, reader_of, schema_of
 
         full_name = f"{table.namespace}.{table.name}"
-        require_types(table)
+        schema = schema_of(table)
         _require_files(full_name, before, add, remove)
         with readable(self.name, full_name):
             opened = self._opened(table.namespace, table.name)
@@ -130,20 +128,19 @@ class IcebergCatalog:
                 message = f"the table {full_name} of the catalog {self.name} is not as it was read"
                 raise Changed(message)
             removed = [file for file in _files(opened) if file.file_path in set(remove)] if opened and remove else []
-        change = self._created(table, facts) if opened is None else _altered(opened, table)
+        change = self._created(table, schema, facts) if opened is None else _altered(opened, table)
         _set_missing(change, metrics(table))
         files = list(reader_of(change.table_metadata).registered(add))
         with readable(self.name, full_name):
             _stage(change, files, removed, facts)
             change.commit_transaction()
 
-    def _created(self, table: Table, facts: Mapping[str, str]) -> "Transaction":
+    def _created(self, table: Table, schema: "Schema", facts: Mapping[str, str]) -> "Transaction":
         """Return the change that makes a table; until it is committed, there is none."""
         from refinery_exports.tables.iceberg_errors import answering, fitting
 
         full_name = f"{table.namespace}.{table.name}"
         with answering(self.name), fitting(full_name):
-            schema = _schema(table.schema)
             self.inner.create_namespace_if_not_exists((table.namespace,))
             change = self.inner.create_table_transaction(
                 (table.namespace, table.name),
@@ -232,13 +229,6 @@ def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], 
             )
             raise RecipeError(message)
         there.add(file.address)
-
-
-def _schema(columns: pa.Schema) -> "Schema":
-    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids  # what `create_table` calls for columns of Arrow
-    from pyiceberg.schema import assign_fresh_schema_ids
-
-    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
 
 
 def _spec(schema: "Schema", names: tuple[str, ...]) -> "PartitionSpec":
