@@ -29,7 +29,7 @@ RESERVED = frozenset(
         *("ablations", "access", "alerts", "cache", "compacted", "datasets", "earlier", "erasures", "intruders"),
         *("jobs", "ledger", "maps", "models", "quarantine", "readings", "receipts", "rejects", "requests", "runs"),
         *("statements", "takedowns", "tokenizers", "vectors"),
-        *("export", "index", "publish_gate", "sense", "turn", "verdict_gate"),
+        *("export", "index", "publish_gate", "register", "sense", "turn", "verdict_gate"),
     )
 )
 """Names that no stage may have: steps and tasks beside stages, and folders of a root that have something else."""

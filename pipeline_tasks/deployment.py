@@ -31,6 +31,9 @@ DEPLOYMENT = "REFINERY_DEPLOYMENT"
 ROOT, LANDING = "REFINERY_ROOT", "REFINERY_LANDING"
 """Name the root and the landing of recipes for which the file names none."""
 
+CATALOG = "REFINERY_CATALOG"
+"""Names the catalog in which what is published becomes tables, of recipes that name none."""
+
 DEFAULT_PLACES: Mapping[str, str] = {ROOT: "s3://refinery/refined", LANDING: "s3://refinery/landing"}
 
 ANONYMOUS = "anonymous"

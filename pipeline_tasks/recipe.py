@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pipeline_tasks import seams
 from pipeline_tasks.binding import bind, bind_fields, require_known, require_mapping, shown
 from pipeline_tasks.cards import DASHES, added_by, known_cards, stage_card
-from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
+from pipeline_tasks.constraints import FieldName, Note, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.nearest import nearest
 from pipeline_tasks.schema import FIELDS
@@ -141,12 +141,13 @@ class ExportSettings:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The section `run` of a recipe: how to run, which is not part of identity."""
+    """The section `run` of a recipe: how to run, and the `catalog` of its tables; it is not part of identity."""
 
     partitions: Partitions = 0
     engines: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, Resources] = field(default_factory=dict)
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
+    catalog: Note = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class Recipe:
     `accept_partial` is the share of the promised files of a snapshot that has to have landed whole. `rollout` are the
     growing shares of a snapshot that are refined one after the other, each when a person approves; empty: all at once.
     `requires` is the verdict of trained models without which it does not run; None: it needs none. `engines` are those
-    of verbs over a whole root, by verb.
+    of verbs over a whole root, by verb. `catalog` is where versions are registered as tables, "" for the deployment's.
     """
 
     name: str
@@ -246,6 +247,7 @@ class Recipe:
     rollout: tuple[Share, ...] = ()
     requires: Requirement | None = None
     engines: Mapping[str, str] = field(default_factory=dict)
+    catalog: str = ""
 
     @property
     def gates_before(self) -> tuple[str, ...]:
@@ -467,6 +469,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         rollout=written.rollout,
         requires=written.requires,
         engines={name: engine for name, engine in written.run.engines.items() if name not in steps},
+        catalog=written.run.catalog,
     )
 
 

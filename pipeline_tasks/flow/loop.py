@@ -175,6 +175,7 @@ WORK: Mapping[str, Callable[[Attempt, Given], Any]] = {
     "seal": _seal,
     "publish": lambda at, given: work.publish(at, **given),
     "export": lambda at, given: work.export(at, **given),
+    "register": lambda at, given: work.register(at, **given),
     "index": lambda at, given: work.index(at, **given),
 }
 """What the tasks do that are no gates."""

@@ -1,10 +1,12 @@
 """The plan of a run: its tasks, what each takes from those before it, and which are mapped over partitions."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline_tasks.cards import adds, stage_card
+from pipeline_tasks.deployment import CATALOG
 from pipeline_tasks.recipe import COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Step, Versions
 from pipeline_tasks.schema import EMBEDDING
 
@@ -102,7 +104,10 @@ def flow_of(recipe: Recipe) -> Flow:
 
 
 def refine_flow(recipe: Recipe) -> Flow:
-    """Return sense, turn, land, (stage, gate)*, the gate of the whole snapshot, publish, and index if it embeds."""
+    """Return sense, turn, land, (stage, gate)*, the gate of the whole snapshot, publish, and what follows it.
+
+    That is register where there is a catalog, and index if the recipe embeds.
+    """
     cuts = cuts_of(recipe)
     first = {"fields": dict(recipe.fields), "steps": steps_of(recipe), "next_cut": cuts[0]}
     stages = _of_stages(recipe, cuts, LAND)
@@ -118,13 +123,14 @@ def refine_flow(recipe: Recipe) -> Flow:
         *stages,
         judged,
         Task(PUBLISH, PUBLISH, inputs=published, reaches="documents"),
+        *_register(recipe),
         *index,
     )
     return Flow(dag_of(recipe.name), recipe.name, tasks)
 
 
 def build_flow(recipe: Recipe) -> Flow:
-    """Return compose, (stage, gate)*, publish, and export if the recipe has `exports`."""
+    """Return compose, (stage, gate)*, publish, export if the recipe has `exports`, and register with a catalog."""
     cuts = cuts_of(recipe)
     versions = asdict(recipe.versions or Versions(""))
     first = {"versions": versions, "steps": steps_of(recipe), "next_cut": cuts[0]}
@@ -136,6 +142,7 @@ def build_flow(recipe: Recipe) -> Flow:
         *_of_stages(recipe, cuts, COMPOSE),
         Task(PUBLISH, PUBLISH, {"engine": recipe.engines.get(PUBLISH, LOCAL)}, published, reaches="tokens"),
         *([exported] if recipe.exports else []),
+        *_register(recipe),
     )
     return Flow(f"{BUILD_DAG}{recipe.name}", recipe.name, tasks)
 
@@ -185,6 +192,13 @@ def _settings(recipe: Recipe, step: Step) -> dict[str, Any]:
         "bounds": dict(recipe.gates.get(step.stage, {})),
         "alerts": asdict(recipe.alerts),
     }
+
+
+def _register(recipe: Recipe) -> Iterator[Task]:
+    """Yield the task that makes a version a snapshot of tables, if the recipe or the deployment names a catalog."""
+    if recipe.catalog or os.environ.get(CATALOG):
+        settings = {"catalog": recipe.catalog, "engine": recipe.engines.get("register", LOCAL)}
+        yield Task("register", "register", settings, {"published": Output(PUBLISH)})
 
 
 def _bounds(recipe: Recipe) -> dict[str, Any]:

@@ -38,6 +38,8 @@ from pipeline_tasks.service.requests.publication import (
     IndexRequest,
     PublishReply,
     PublishRequest,
+    RegisterReply,
+    RegisterRequest,
 )
 from pipeline_tasks.service.requests.stages import (
     ComposeRequest,
@@ -219,6 +221,15 @@ def export(at: Attempt, *, published: PublishReply, exports: Mapping[str, int], 
     reply = at.send(ExportRequest(version=published["version"], exports=exports, engine=where, **at.about))
     shards = ", ".join(f"{name} in {counted(count, 'shard')}" for name, count in reply["shards"].items())
     log_reply(at, "export", reply, shards)
+    return reply
+
+
+def register(at: Attempt, *, published: PublishReply, catalog: str, engine: str) -> RegisterReply:
+    """Make the version that was published a snapshot of the tables of its recipe in a catalog."""
+    where = engine_of("register", engine, at.run.engines)
+    reply = at.send(RegisterRequest(version=published["version"], catalog=catalog, engine=where, **at.about))
+    tables = [f"{table['name']} {counted(table['rows'], 'row')}" for table in reply["tables"]]
+    log_reply(at, "register", reply, f"{', '.join(tables) or 'a newer version counts'} in {reply['catalog']}")
     return reply
 
 

@@ -14,10 +14,12 @@ SEAM = "refinery.followers"
 class Follower:
     """What has copies of published documents, in its `folder` of a root unless the environment names another place.
 
-    `follow` removes from them what left a root, and yields a line for a person of each that it looked at. `hindered`
-    says why this machine cannot do so, "" if it can, or has nothing to do.
+    `folder` is "" if it has none, as a catalog. `name` says what it is. `follow` removes from them what left a root,
+    and yields a line for a person of each that it looked at. `hindered` says why this machine cannot do so, "" if it
+    can, or has nothing to do.
     """
 
+    name: str
     folder: str
     follow: Callable[[str], Iterator[str]]
     hindered: Callable[[str], str]
@@ -31,7 +33,7 @@ def followers() -> tuple[Follower, ...]:
 
 def follower_prefixes() -> tuple[str, ...]:
     """Return the prefixes of what followers have below a root."""
-    return tuple(f"{each.folder}/" for each in followers())
+    return tuple(f"{each.folder}/" for each in followers() if each.folder)
 
 
 def follow(root: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
-from pipeline_tasks.upkeep.followers import followers
+from pipeline_tasks.upkeep.followers import follower_prefixes
 
 log = logging.getLogger("refinery")
 
@@ -180,7 +180,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
             fenced += [prefix.name] if abandoned else []  # one without files was fenced when they were removed
             files += [(entry, "abandoned before it was committed") for entry in abandoned]
     cached, published = tuple(store.list(CACHE)), tuple(store.list(PUBLISH))
-    kept = chain(store.list(ACCESS), *(store.list(each.folder) for each in followers()))  # who saw what, and the like
+    kept = chain(store.list(ACCESS), *map(store.list, follower_prefixes()))  # who saw what, and the like
     outside = [*_orphans_outside_stages(store, is_old)]
     total += sum(entry.bytes for entry in chain(cached, published, kept, (entry for entry, _ in outside)))
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]

@@ -1,4 +1,4 @@
-"""The command that exports a training dataset."""
+"""The commands that bring what is published to others."""
 
 from pipeline_tasks.ask.known import Entry
 
@@ -9,5 +9,11 @@ QUESTIONS = {
         "build",
         supervised=True,
         shows=True,
+    ),
+    "register": Entry(
+        "refinery_exports.tables.register",
+        "make what is published tables of a catalog (Iceberg, DuckLake)",
+        "build",
+        supervised=True,
     ),
 }

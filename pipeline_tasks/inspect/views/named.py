@@ -1,4 +1,4 @@
-"""What the views of a version are made of: rows that its manifests name, and tables that the manifests and the log are."""
+"""The views of a version by their names: rows that its manifests name, and tables that manifests and the log are."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Requests to publish a version, and to export and index what is published."""
+"""Requests to publish a version, and to export, register and index what is published."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -79,6 +79,32 @@ class ExportRequest(Request[ExportReply]):
     recipe: PlainWord
     version: Count
     exports: Mapping[str, ShardBytes]
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
+    engine: PlainWord = LOCAL
+    address: Note = ""
+
+
+class RegisterReply(Reply):
+    """What was done to each table of a catalog; `catalog` is its address."""
+
+    catalog: str
+    tables: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRequest(Request[RegisterReply]):
+    """Make a version a snapshot of the tables of its recipe in a `catalog`, "" for that of the deployment.
+
+    The files of the tables are kept in the root, below the version's own.
+    """
+
+    verb: ClassVar[str] = "register"
+
+    root: Uri
+    recipe: PlainWord
+    version: Count
+    catalog: Note = ""
     snapshot: OptionalSnapshot = ""
     run_id: Note = ""
     engine: PlainWord = LOCAL

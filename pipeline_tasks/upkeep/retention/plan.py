@@ -46,7 +46,7 @@ NOTHING = {
     REJECTS: "no rows that old say more than where they came from and why",
     QUARANTINE: "no rows that old say more than where they came from and why",
     REPORTS: "none that old but of the newest version of a recipe",
-    EXPORTS: "none that old but of the newest version of a recipe",
+    EXPORTS: "none that old but of versions that count",
     RECEIPTS: "no stage that is committed has any that old",
     CACHE: "nothing is that old",
     INTERMEDIATE: "nothing that old is large enough to cost less in another class",
@@ -235,24 +235,24 @@ def _is_report(path: str) -> bool:
 
 
 def _plan_exports(plan: Plan, held: _Root, days: int) -> None:
-    """Plan to remove old exports in the root as a whole, but those of the newest versions: the list of files first."""
+    """Plan to remove old exports in the root as a whole, but those of live versions: the list of files first."""
     for files, _ in _old_exports(held, days):
         for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
             _add(plan, EXPORTS, DELETE, entry, entry.bytes)
 
 
 def _old_exports(held: _Root, days: int) -> Iterator[tuple[list[Entry], float]]:
-    """Yield the files of each export that is older, but those of the newest versions, and when it was completed.
+    """Yield the files of each export that is older, but those of live versions, and when it was completed.
 
     That is the time of its list of files, as a change of class makes the others newer; without a list, of all.
     """
-    newest = {version.prefix for version in held.newest}
+    live = {version.prefix for version in held.live}
     published = sorted(path for path in held.entries if export_of(path))
     for export, paths in groupby(published, key=export_of):
         files = [held.entries[path] for path in paths]
         listed = [entry for entry in files if entry.path == f"{export}/{FILES}"]
         completed = max(entry.modified for entry in listed or files)
-        if "/".join(export.split("/")[:2]) not in newest and held.is_older(completed, days):
+        if "/".join(export.split("/")[:2]) not in live and held.is_older(completed, days):
             yield files, completed
 
 

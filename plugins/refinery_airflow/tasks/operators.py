@@ -20,7 +20,7 @@ from pipeline_tasks.recipe import engine_of, fields_of
 from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeReply
-from pipeline_tasks.service.requests.publication import ExportReply, IndexReply, PublishReply
+from pipeline_tasks.service.requests.publication import ExportReply, IndexReply, PublishReply, RegisterReply
 from pipeline_tasks.service.requests.stages import PlannedStep, PreflightRequest, RecordRequest
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.alerts.metrics import count_stage
@@ -401,6 +401,21 @@ class Export(RequestOperator):
         """Return the reply of `export`."""
         at = self.at(context, run_of(context))
         return work.export(at, published=self.published, exports=self.exports, engine=self.engine)
+
+
+class Register(RequestOperator):
+    """Makes the version that was published a snapshot of the tables of its recipe in a catalog."""
+
+    template_fields: Sequence[str] = ("published",)
+
+    def __init__(self, *, published: XComArg, catalog: str, engine: str, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+        super().__init__(**kwargs)
+        self.published, self.catalog, self.engine = published, catalog, engine
+
+    def execute(self, context: Context) -> RegisterReply:
+        """Return the reply of `register`."""
+        at = self.at(context, run_of(context))
+        return work.register(at, published=self.published, catalog=self.catalog, engine=self.engine)
 
 
 class Index(RequestOperator):

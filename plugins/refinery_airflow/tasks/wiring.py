@@ -27,6 +27,7 @@ from refinery_airflow.tasks.operators import (
     Publish,
     PublishGate,
     Refine,
+    Register,
     RequestOperator,
     Seal,
     VerdictGate,
@@ -226,6 +227,7 @@ OPERATORS: Mapping[str, type[BaseOperator]] = {
     "judge_recipe": VerdictGate,
     "publish": Publish,
     "export": Export,
+    "register": Register,
     "index": Index,
 }
 """The operators by what tasks of a flow do."""

@@ -14,7 +14,10 @@ SEAM = "refinery.catalogs"
 """The seam of catalogs: each of its parts is an `Opens`, by the name before the colon of a catalog's address."""
 
 SNAPSHOT, VERSION, MANIFEST, HEAD = "refinery.snapshot", "refinery.version", "refinery.manifest", "refinery.head"
-"""Properties of a commit: snapshot and number of the version that it brings, its manifest, and the digest of its entry."""
+"""Properties of a commit: snapshot and number of a version, its last manifest, the digest of its entry in the log."""
+
+PARTED = "snapshot"
+"""The column of the snapshot that rows are of."""
 
 ROOT, RECIPE = "refinery.root", "refinery.recipe"
 """Properties of a table: the root that it is of, and the recipe; they are in each commit, too."""
@@ -71,8 +74,11 @@ class Changed(Exception):
 class Catalog(Protocol):
     """An open catalog. What cannot be reached raises Transient, and what may not be done RecipeError with a way out."""
 
-    def state(self, namespace: str, name: str) -> State | None:
-        """Return the state of a table, None if there is none; ContractError if what the catalog has cannot be read."""
+    def state(self, namespace: str, name: str, snapshot: str = "") -> State | None:
+        """Return the state of a table, None if there is none; ContractError if what the catalog has cannot be read.
+
+        Of a table that is parted by `PARTED`, a `snapshot` asks for its own files alone: what others have is not read.
+        """
 
     def names(self, namespace: str) -> list[str]:
         """Return the names of the tables of a namespace, in order."""

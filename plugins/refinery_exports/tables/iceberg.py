@@ -14,7 +14,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import way_to
 from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store.protocol import PARALLEL_REQUESTS
-from refinery_exports.tables.catalog import RECIPE, ROOT, Changed, DataFile, State, Table
+from refinery_exports.tables.catalog import PARTED, RECIPE, ROOT, Changed, DataFile, State, Table
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as Inner
@@ -80,17 +80,18 @@ class IcebergCatalog:
     name: str
     inner: "Inner"
 
-    def state(self, namespace: str, name: str) -> State | None:
+    def state(self, namespace: str, name: str, snapshot: str = "") -> State | None:
         from refinery_exports.tables.iceberg_errors import readable
 
         with readable(self.name, f"{namespace}.{name}"):
             table = self._opened(namespace, name)
             if table is None:
                 return None
-            snapshot = table.current_snapshot()
-            last = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+            newest = table.current_snapshot()
+            last = newest.summary.additional_properties if newest and newest.summary else {}
+            files = _files_of(table, snapshot) if snapshot and _is_parted(table) else _files(table)
             return State(
-                {file.file_path: file.record_count for file in _files(table)},
+                {file.file_path: file.record_count for file in files},
                 dict(table.properties),
                 dict(last),
                 len(table.snapshots()),
@@ -209,6 +210,19 @@ def _files(table: "Opened") -> Iterator["Registered"]:
     with ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="manifests") as pool:
         for entries in pool.map(lambda manifest: manifest.fetch_manifest_entry(table.io), live):
             yield from (entry.data_file for entry in entries)
+
+
+def _is_parted(table: "Opened") -> bool:
+    return PARTED in [field.name for field in table.spec().fields]
+
+
+def _files_of(table: "Opened", snapshot: str) -> "Iterator[Registered]":
+    """Yield the data files with rows of a snapshot; manifests that say that they have none are not read."""
+    from pyiceberg.expressions import EqualTo, Reference
+    from pyiceberg.expressions.literals import literal
+
+    own = EqualTo(term=Reference(PARTED), value=literal(snapshot))
+    yield from (task.file for task in table.scan(row_filter=own).plan_files())
 
 
 def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], remove: tuple[str, ...]) -> None:

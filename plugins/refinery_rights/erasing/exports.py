@@ -43,9 +43,15 @@ def may_have(root: str, asked: Collection[str], having: Collection[str], export:
 
 def _made_of(root: str, version: Version) -> Iterator[str]:
     """Yield the paths of the tables whose documents are in a version, and of the lineages of its tokens."""
-    composed = read_manifest(root, version.manifests[COMPOSE]).params["versions"]
+    composed = (
+        read_manifest(root, version.manifests[COMPOSE]).params["versions"] if COMPOSE in version.manifests else ()
+    )
     for reference in (*(each["manifest"] for each in composed), *version.manifests.values()):
-        yield from (current(root, shard.path) for shard in read_manifest(root, reference).shards)
+        manifest = read_manifest(root, reference)
+        rows = (*manifest.shards, *manifest.rejects, *manifest.quarantine)
+        yield from (current(root, shard.path) for shard in rows if not shard.is_landed)
+    if COMPOSE not in version.manifests:
+        return
     for entry in open_build(root, version).index["shards"]:
         yield current(root, file_of(entry["lineage"]).path)
 

@@ -1,0 +1,234 @@
+"""Reads what a lake has: its newest snapshot, and a table as that has it."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from pipeline_tasks.errors import RecipeError
+from refinery_exports.tables.catalog import PARTED
+from refinery_exports.tables.ducklake.columns import Column, tree
+from refinery_exports.tables.ducklake.database import Database, Value, damaged, shown
+
+VERSION = "1.0"
+"""The version of DuckLake whose tables these are."""
+
+COMMIT = "refinery.commit"
+"""The tag of a table with the facts of its last commit, as JSON: a lake's snapshots are those of all its tables."""
+
+OWNED = ("data_file", "delete_file", "column", "partition_info", "sort_info", "table")
+"""What belongs to a table from one snapshot to another, as rows of `ducklake_...` with its `table_id`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of a lake: its number, that of its columns, and the next numbers of tables and of files."""
+
+    id: int
+    schema_version: int
+    next_catalog_id: int
+    next_file_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file of a table: its numbers (two, if it was added twice), rows that are not deleted, and bytes."""
+
+    ids: tuple[int, ...]
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A table of a lake: its number, the last snapshot that changed it, files by address, columns and tags."""
+
+    id: int
+    changed: int
+    files: Mapping[str, HeldFile]
+    columns: tuple[Column, ...]
+    tags: Mapping[str, str]
+
+    @property
+    def token(self) -> str:
+        """Return what changes whenever the table does."""
+        return f"{self.id}:{self.changed}"
+
+    @property
+    def last(self) -> dict[str, str]:
+        """Return the facts of the last commit."""
+        return dict(json.loads(self.tags.get(COMMIT, "{}")))
+
+
+def is_lake(database: Database) -> bool:
+    """Return whether a database has a lake; RecipeError for one of another version than ours, or whose files are secret."""
+    if not database.has("ducklake_metadata"):
+        return False
+    said = {
+        key: value for key, value in database.rows('SELECT "key", "value" FROM ducklake_metadata WHERE scope IS NULL')
+    }
+    if said.get("version") != VERSION:
+        message = (
+            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is what can be "
+            "registered in: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name another lake"
+        )
+        raise RecipeError(message)
+    if said.get("encrypted") == "true":
+        message = (
+            f"the lake at {shown(database.address)} encrypts its files, and those of a root are not; name another lake"
+        )
+        raise RecipeError(message)
+    return True
+
+
+def newest(database: Database) -> Snapshot:
+    """Return the newest snapshot; ContractError if there is none."""
+    rows = database.rows(
+        "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot "
+        "WHERE snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)"
+    )
+    if not rows:
+        raise damaged(shown(database.address), "it has no snapshot")
+    return Snapshot(*cast("tuple[int, int, int, int]", rows[0]))
+
+
+def data_path(database: Database) -> str:
+    """Return the folder in which DuckDB keeps files of its own, with a slash at its end."""
+    rows = database.rows('SELECT "value" FROM ducklake_metadata WHERE "key" = \'data_path\' AND scope IS NULL')
+    return str(rows[0][0]) if rows else ""
+
+
+def names(database: Database, namespace: str) -> list[str]:
+    """Return the names of the tables of a namespace, in order."""
+    rows = database.rows(
+        "SELECT table_name FROM ducklake_table t JOIN ducklake_schema s ON s.schema_id = t.schema_id "
+        "WHERE s.schema_name = ? AND s.end_snapshot IS NULL AND t.end_snapshot IS NULL",
+        namespace,
+    )
+    return sorted(str(name) for (name,) in rows)
+
+
+def held(database: Database, namespace: str, name: str, snapshot: str = "") -> Held | None:
+    """Return a table as the newest snapshot has it, None if there is none; with the files of a `snapshot` alone."""
+    rows = database.rows(
+        "SELECT t.table_id, s.path, s.path_is_relative, t.path, t.path_is_relative FROM ducklake_table t "
+        "JOIN ducklake_schema s ON s.schema_id = t.schema_id WHERE s.schema_name = ? AND t.table_name = ? "
+        "AND s.end_snapshot IS NULL AND t.end_snapshot IS NULL",
+        namespace,
+        name,
+    )
+    if not rows:
+        return None
+    [(table, *where)] = rows
+    id_ = cast("int", table)
+    of_schema = _within(data_path(database), where[0], where[1])
+    return Held(
+        id=id_,
+        changed=max(edges(database, id_)),
+        files=_files(database, id_, _within(of_schema, where[2], where[3]), snapshot),
+        columns=columns(database, id_),
+        tags=_tags(database, id_),
+    )
+
+
+def _within(folder: str, path: Value, is_relative: Value) -> str:
+    return f"{folder}{path}" if is_relative else str(path)
+
+
+def _files(database: Database, table: int, folder: str, snapshot: str) -> dict[str, HeldFile]:
+    kept = (
+        ("r.address", "LEFT JOIN refinery_file r ON r.path = f.path") if database.has("refinery_file") else ("NULL", "")
+    )
+    key = _key_of_snapshots(database, table) if snapshot else None
+    of_snapshot = "" if key is None else f"AND f.data_file_id IN ({_OF_VALUE}) "
+    rows = database.rows(
+        "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "  # noqa: S608 -- names are ours
+        "(SELECT coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file d "
+        f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} FROM ducklake_data_file f {kept[1]} "
+        f"WHERE f.table_id = ? AND f.end_snapshot IS NULL {of_snapshot}ORDER BY f.data_file_id",
+        *(table, *((table, key, snapshot) if of_snapshot else ())),
+    )
+    found: dict[str, HeldFile] = {}
+    for row in rows:
+        id_, path, is_relative, count, size, deleted, known = cast(
+            "tuple[int, str, bool, int, int, int, str]", tuple(row)
+        )
+        address = known or address_of(_within(folder, path, is_relative))
+        before = found.get(address, HeldFile((), 0, 0))
+        found[address] = HeldFile((*before.ids, id_), before.rows + count - int(deleted), before.bytes + size)
+    return found
+
+
+_OF_VALUE = (
+    "SELECT v.data_file_id FROM ducklake_file_partition_value v "
+    "WHERE v.table_id = ? AND v.partition_key_index = ? AND v.partition_value = ?"
+)
+"""The files that have a value of a column that parts them."""
+
+
+def _key_of_snapshots(database: Database, table: int) -> int | None:
+    """Return which of the columns that part a table is `PARTED`, None if none is."""
+    rows = database.rows(
+        "SELECT p.partition_key_index FROM ducklake_partition_column p "
+        "JOIN ducklake_partition_info i ON i.partition_id = p.partition_id AND i.end_snapshot IS NULL "
+        "JOIN ducklake_column c ON c.table_id = p.table_id AND c.column_id = p.column_id AND c.end_snapshot IS NULL "
+        "WHERE p.table_id = ? AND c.column_name = ?",
+        table,
+        PARTED,
+    )
+    return cast("int", rows[0][0]) if rows else None
+
+
+def columns(database: Database, table: int) -> tuple[Column, ...]:
+    """Return the columns of a table."""
+    rows = database.rows(
+        "SELECT column_id, column_name, column_type, parent_column FROM ducklake_column "
+        "WHERE table_id = ? AND end_snapshot IS NULL ORDER BY column_order, column_id",
+        table,
+    )
+    return tree(cast("list[tuple[int, str, str, int | None]]", rows))
+
+
+def _tags(database: Database, table: int) -> dict[str, str]:
+    rows = database.rows('SELECT "key", "value" FROM ducklake_tag WHERE object_id = ? AND end_snapshot IS NULL', table)
+    return {str(key): str(value) for key, value in rows}
+
+
+def edges(database: Database, table: int) -> list[int]:
+    """Return the snapshots that changed a table, in order, as far as it still has rows of them."""
+    owners = [(f"ducklake_{owned}", "table_id") for owned in OWNED] + [("ducklake_tag", "object_id")]
+    each = " UNION ".join(
+        f"SELECT {edge}_snapshot FROM {owner} WHERE {key} = {table:d}"  # noqa: S608 -- names are ours
+        for owner, key in owners
+        for edge in ("begin", "end")
+    )
+    return sorted(cast("int", edge) for (edge,) in database.rows(each) if edge is not None)
+
+
+def states(database: Database, table: int, until: int | None = None) -> list[list[int]]:
+    """Return the snapshots that are left of each state of a table, oldest state first, up to one that has dropped it."""
+    changed = edges(database, table)
+    rows = database.rows(
+        "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id >= ? ORDER BY snapshot_id", changed[0]
+    )
+    found: dict[int, list[int]] = {}
+    for (snapshot,) in cast("list[tuple[int]]", rows):
+        if until is None or snapshot < until:
+            found.setdefault(bisect_right(changed, snapshot), []).append(snapshot)
+    return list(found.values())
+
+
+# --- Addresses ----------------------------------------------------------------------------------------------------
+
+
+def path_of(address: str) -> str:
+    """Return an address as DuckDB opens it: a plain path for one of a file."""
+    return unquote(urlsplit(address).path) if address.startswith("file://") else address
+
+
+def address_of(path: str) -> str:
+    """Return the address of a path that DuckDB wrote."""
+    return Path(path).as_uri() if path.startswith("/") else path

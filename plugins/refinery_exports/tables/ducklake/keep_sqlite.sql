@@ -1,0 +1,8 @@
+-- A root's files are the root's: whoever compacts, expires or drops by DuckDB, none of them is scheduled for deletion.
+CREATE TABLE IF NOT EXISTS refinery_file (path VARCHAR PRIMARY KEY, address VARCHAR NOT NULL);
+CREATE TRIGGER IF NOT EXISTS refinery_keeps_files
+BEFORE INSERT ON ducklake_files_scheduled_for_deletion
+WHEN EXISTS (SELECT 1 FROM refinery_file WHERE refinery_file.path = NEW.path)
+BEGIN
+    SELECT RAISE(IGNORE);
+END

@@ -1,0 +1,326 @@
+"""Tables of a catalog follow what is published: each version a snapshot, whatever was killed, lost, or done by others."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from refinery_exports.tables import catalog as names
+from refinery_exports.tables.catalog import HEAD, ROOT, SNAPSHOT, VERSION, Changed, DataFile, Table
+from refinery_exports.tables.catalogs import opened
+from refinery_exports.tables.registering import register, register_version
+from refinery_exports.tables.table_files import address_of
+
+from pipeline_tasks.engines.each import HERE
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.store.log_chain import dataset_log, read_chain
+from tests import small_build, small_root
+from tests.commands import Refinery
+from tests.small_root import DAYS, RECIPE, SmallRoot
+from tests.table_catalogs import KINDS, catalog_at, settings_of, states, summary
+
+TABLES = ["kept", "lineage", "rejects", "stages", "verdicts"]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def address(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    return catalog_at(kind, tmp_path / "catalog", monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def written(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> SmallRoot:
+    """A root with the files of its tables; each test registers a copy."""
+    folder = tmp_path_factory.mktemp("registered")
+    small = small_build.copied(small_root, folder)
+    with pytest.MonkeyPatch.context() as patch, opened(catalog_at("iceberg", folder / "catalog", patch)) as catalog:
+        register(small.root, RECIPE, catalog, HERE)
+    return small
+
+
+@pytest.fixture
+def small(written: SmallRoot, tmp_path: Path) -> SmallRoot:
+    return small_build.copied(written, tmp_path)
+
+
+def registered(root: str, address: str, **how: bool) -> None:
+    with opened(address) as catalog:
+        register(root, RECIPE, catalog, HERE, **how)
+
+
+def clean(root: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, frozenset[str]]]:
+    """What one registration into an empty catalog leaves."""
+    with monkeypatch.context() as patch:
+        address = catalog_at(kind, folder, patch)
+        registered(root, address)
+        return summary(address, RECIPE)
+
+
+def test_each_version_is_a_snapshot_that_names_it(small: SmallRoot, address: str) -> None:
+    registered(small.root, address)
+    versions = version_log.latest_by_snapshot(small.root, RECIPE)
+    tables = states(address, RECIPE)
+    assert [*tables] == TABLES
+    assert sum(tables["kept"].files.values()) == sum(funnel(small.root, version)[-1]["rows"] for version in versions)
+    chain = {entry.number: entry.digest for entry in read_chain(small.root, dataset_log(RECIPE))}
+    newest = max(versions, key=lambda version: version.number)
+    for state in tables.values():
+        assert state.snapshots >= len(versions)
+        assert {state.properties[name] for name in (ROOT, names.RECIPE)} == {small.root, RECIPE}
+        assert (state.last[SNAPSHOT], state.last[VERSION]) == (newest.snapshot, str(newest.number))
+        assert state.last[HEAD] == chain[newest.number]
+        assert all(Path(each.removeprefix("file://")).is_file() for each in state.files)
+
+
+def test_to_register_again_changes_nothing(small: SmallRoot, address: str) -> None:
+    registered(small.root, address)
+    tokens = {name: state.token for name, state in states(address, RECIPE).items()}
+    with opened(address) as catalog:
+        assert not any(done.commits for done in register(small.root, RECIPE, catalog, HERE))
+    assert {name: state.token for name, state in states(address, RECIPE).items()} == tokens
+
+
+def test_no_byte_of_a_file_is_copied(small: SmallRoot, address: str) -> None:
+    registered(small.root, address)
+    for state in states(address, RECIPE).values():
+        assert all(each.startswith(address_of(small.root, "publish/")) for each in state.files)
+    assert not list((Path(small.root).parent / "catalog").rglob("*.parquet"))
+
+
+def test_one_version_after_the_other_is_as_all_at_once(
+    small: SmallRoot, address: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(address) as catalog:
+        for version in version_log.versions(small.root, RECIPE):
+            done = register_version(small.root, version, catalog, HERE)
+            assert (done == []) == (version.snapshot == small_root.RETRACTED)
+    assert summary(address, RECIPE) == clean(small.root, kind, tmp_path / "clean", monkeypatch)
+
+
+def test_a_retracted_snapshot_leaves_and_comes_back(small: SmallRoot, address: str, refinery: Refinery) -> None:
+    registered(small.root, address)
+    before = summary(address, RECIPE)
+    version_log.retract(small.root, RECIPE, DAYS[1], "a test")
+    registered(small.root, address)
+    after = states(address, RECIPE)
+    assert sum(after["kept"].files.values()) < before["kept"][0]
+    assert after["kept"].snapshots > len(DAYS[:2])  # readers may still ask for what it was
+    version_log.restore(small.root, RECIPE, DAYS[1])
+    registered(small.root, address)
+    assert summary(address, RECIPE) == before
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+def test_all_that_is_retracted_leaves_empty_tables(small: SmallRoot, address: str) -> None:
+    registered(small.root, address)
+    for day in DAYS[:2]:
+        version_log.retract(small.root, RECIPE, day, "a test")
+    registered(small.root, address)
+    assert {name: rows for name, (rows, _) in summary(address, RECIPE).items()} == dict.fromkeys(TABLES, 0)
+
+
+@pytest.mark.slow
+def test_who_is_taken_down_and_erased_leaves_by_the_commands(
+    small: SmallRoot, address: str, refinery: Refinery
+) -> None:
+    registered(small.root, address)
+    before = states(address, RECIPE)
+    gone = refinery("sql", small.root, "select id from kept order by id limit 1", "--format", "csv").stdout.split()[-1]
+    done = refinery("takedown", small.root, "--document", gone, "--reason", "a test")
+    assert f"{RECIPE}.kept" in done.stdout
+    after = states(address, RECIPE)
+    assert sum(after["kept"].files.values()) == sum(before["kept"].files.values()) - 1
+    assert after["kept"].snapshots == 1  # nobody can ask for what it was
+    assert refinery("erase", small.root).returncode == 0
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+    assert states(address, RECIPE)["kept"].files == after["kept"].files
+    assert not [path for path in before["kept"].files if path not in after["kept"].files and _is_there(path)]
+
+
+def _is_there(address: str) -> bool:
+    return Path(address.removeprefix("file://")).exists()
+
+
+def test_what_others_put_into_a_table_is_found_and_repaired(
+    small: SmallRoot, address: str, refinery: Refinery, tmp_path: Path
+) -> None:
+    registered(small.root, address)
+    before = summary(address, RECIPE)
+    file = next(iter(states(address, RECIPE)["stages"].files)).removeprefix("file://")
+    own = tmp_path / "others" / "own.parquet"
+    own.parent.mkdir()
+    shutil.copy(file, own)
+    with opened(address) as catalog:
+        state = catalog.state(RECIPE, "stages")
+        assert state is not None
+        added = DataFile(str(own.parent), own.name, own.as_uri(), own.stat().st_size, "")
+        catalog.commit(Table(RECIPE, "stages", _schema(small.root)), state, (added,), (), {})
+    done = refinery("verify", small.root, "--catalog", address)
+    assert done.returncode == ContractError.exit_code
+    assert "own.parquet" in done.stdout
+    assert "--repair" in done.stdout
+    with pytest.raises(ContractError, match=r"own\.parquet.*--repair"):
+        registered(small.root, address)
+    assert refinery("register", small.root, "--repair").returncode == 0
+    assert summary(address, RECIPE) == before
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+def _schema(root: str) -> "object":
+    from refinery_exports.tables.table_files import tables_of
+
+    version = version_log.current(root, RECIPE, DAYS[0])
+    return tables_of(root, version, HERE).tables["stages"][0].schema
+
+
+def test_a_table_that_is_gone_is_made_again(small: SmallRoot, address: str, refinery: Refinery) -> None:
+    registered(small.root, address)
+    before = summary(address, RECIPE)
+    with opened(address) as catalog:
+        catalog.drop(RECIPE, "rejects")
+    done = refinery("verify", small.root, "--catalog", address)
+    assert done.returncode == ContractError.exit_code
+    assert "rejects: is not in the catalog" in done.stdout
+    assert refinery("register", small.root).returncode == 0
+    assert summary(address, RECIPE) == before
+
+
+def test_a_lost_catalog_is_made_again(small: SmallRoot, address: str, tmp_path: Path) -> None:
+    registered(small.root, address)
+    before = summary(address, RECIPE)
+    shutil.rmtree(tmp_path / "catalog")
+    (tmp_path / "catalog").mkdir()
+    registered(small.root, address)
+    assert summary(address, RECIPE) == before
+
+
+def test_a_root_that_moved_is_refused_until_it_is_repaired(small: SmallRoot, address: str, tmp_path: Path) -> None:
+    registered(small.root, address)
+    other = str(Path(small.root).rename(tmp_path / "moved"))
+    with pytest.raises(RecipeError, match=r"is of .*root.*--repair"):
+        registered(other, address)
+    registered(other, address, repair=True)
+    assert {state.properties[ROOT] for state in states(address, RECIPE).values()} == {other}
+    assert all(_is_there(each) for state in states(address, RECIPE).values() for each in state.files)
+
+
+def test_the_other_of_two_writers_looks_again(small: SmallRoot, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(address) as catalog:
+        commit, calls = type(catalog).commit, []
+
+        def late(self: object, *given: object) -> None:
+            calls.append(given)
+            if len(calls) == 1:
+                registered(small.root, address)  # another one, in between
+            commit(self, *given)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(type(catalog), "commit", late)
+        [first, *_] = register(small.root, RECIPE, catalog, HERE)
+    assert first.commits == 0
+    monkeypatch.undo()
+
+
+def test_who_is_always_late_gives_up_with_the_way_out(small: SmallRoot, address: str) -> None:
+    with opened(address) as catalog, pytest.MonkeyPatch.context() as patch:
+
+        def never(self: object, *given: object) -> None:
+            del self, given
+            raise Changed
+
+        patch.setattr(type(catalog), "commit", never)
+        with pytest.raises(Exception, match="again and again"):
+            register(small.root, RECIPE, catalog, HERE)
+
+
+KILLED = """
+    import os, signal, sys
+    from pipeline_tasks.engines.each import HERE
+    from refinery_exports.tables.catalogs import opened
+    from refinery_exports.tables.registering import register
+
+    root, recipe, address, at, side = sys.argv[1:]
+    with opened(address) as catalog:
+        commit, calls = type(catalog).commit, []
+
+        def killed(self, *given):
+            calls.append(given)
+            here = len(calls) == int(at)
+            if here and side == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            commit(self, *given)
+            if here:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        type(catalog).commit = killed
+        register(root, recipe, catalog, HERE)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("at", "side"),
+    [
+        pytest.param(at, side, marks=() if (at, side) in ((1, "after"), (6, "before")) else pytest.mark.nightly)
+        for at in range(1, 9)
+        for side in ("before", "after")
+    ],
+)
+def test_a_kill_between_root_and_catalog_is_repaired(
+    small: SmallRoot, kind: str, at: int, side: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refinery: Refinery
+) -> None:
+    address = catalog_at(kind, tmp_path / "catalog", monkeypatch)
+    arguments = [small.root, RECIPE, address, str(at), side]
+    done = subprocess.run([sys.executable, "-c", dedent(KILLED), *arguments], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    whole = clean(small.root, kind, tmp_path / "clean", monkeypatch)
+    for name, (_, files) in summary(address, RECIPE).items():
+        assert files <= whole[name][1]  # nothing that is not published
+    assert refinery("register", small.root, "--recipe", RECIPE).returncode == 0
+    assert summary(address, RECIPE) == whole
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+def test_a_catalog_of_no_kind_is_refused(small: SmallRoot, refinery: Refinery, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REFINERY_CATALOG", raising=False)
+    for catalog, named in (("icebrg:lake", "iceberg"), ("lake", "REFINERY_CATALOG"), ("", "REFINERY_CATALOG")):
+        done = refinery("register", small.root, "--catalog", catalog)
+        assert done.returncode == RecipeError.exit_code
+        assert named in done.stderr
+    done = refinery("register", small.root, "--recipe", "smal", "--catalog", "iceberg:lake")
+    assert done.returncode == RecipeError.exit_code
+    assert f"'{RECIPE}'" in done.stderr
+
+
+@pytest.mark.parametrize("days", [1, 2])
+def test_one_version_asks_for_what_is_its_own(
+    small: SmallRoot, address: str, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a version costs does not grow with the versions before it: its own files are listed, and no others."""
+    from refinery_exports.tables import registering
+
+    asked: list[str] = []
+    real: Callable[..., object] = registering.tables_of
+
+    def counted(root: str, version: object, on: object) -> object:
+        asked.append(version.snapshot)  # type: ignore[attr-defined]
+        return real(root, version, on)
+
+    monkeypatch.setattr(registering, "tables_of", counted)
+    with opened(address) as catalog:
+        for day in DAYS[:days]:
+            register_version(small.root, version_log.current(small.root, RECIPE, day), catalog, HERE)
+    assert asked == list(DAYS[:days])
+
+
+def test_settings_name_each_kind(tmp_path: Path) -> None:
+    assert {settings_of(kind, tmp_path / kind)[0].partition(":")[0] for kind in KINDS} == {*KINDS}
