@@ -14,7 +14,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import way_to
 from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store.protocol import PARALLEL_REQUESTS
-from refinery_exports.tables.catalog import PARTED, RECIPE, ROOT, Changed, DataFile, State, Table
+from refinery_exports.tables.catalog import PARTED, RECIPE, ROOT, SNAPSHOT, Changed, DataFile, State, Table
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as Inner
@@ -89,7 +89,7 @@ class IcebergCatalog:
                 return None
             newest = table.current_snapshot()
             last = newest.summary.additional_properties if newest and newest.summary else {}
-            files = _files_of(table, snapshot) if snapshot and _is_parted(table) else _files(table)
+            files = _files_of(table, snapshot) if snapshot else _files(table)
             return State(
                 {file.file_path: file.record_count for file in files},
                 dict(table.properties),
@@ -128,7 +128,7 @@ class IcebergCatalog:
             if (opened is None) != (before is None) or (opened and before and _token(opened) != before.token):
                 message = f"the table {full_name} of the catalog {self.name} is not as it was read"
                 raise Changed(message)
-            removed = [file for file in _files(opened) if file.file_path in set(remove)] if opened and remove else []
+            removed = _registered(opened, frozenset(remove), facts.get(SNAPSHOT, "")) if opened and remove else []
         change = self._created(table, schema, facts) if opened is None else _altered(opened, table)
         _set_missing(change, metrics(table))
         files = list(reader_of(change.table_metadata).registered(add))
@@ -212,17 +212,28 @@ def _files(table: "Opened") -> Iterator["Registered"]:
             yield from (entry.data_file for entry in entries)
 
 
-def _is_parted(table: "Opened") -> bool:
-    return PARTED in [field.name for field in table.spec().fields]
+def _files_of(table: "Opened", snapshot: str) -> Iterator["Registered"]:
+    """Yield the data files of a snapshot, of a table that is parted by it, else all.
 
-
-def _files_of(table: "Opened", snapshot: str) -> "Iterator[Registered]":
-    """Yield the data files with rows of a snapshot; manifests that say that they have none are not read."""
+    Manifests that say that they have none of it are not read.
+    """
     from pyiceberg.expressions import EqualTo, Reference
     from pyiceberg.expressions.literals import literal
 
+    if PARTED not in [field.name for field in table.spec().fields]:
+        yield from _files(table)
+        return
     own = EqualTo(term=Reference(PARTED), value=literal(snapshot))
     yield from (task.file for task in table.scan(row_filter=own).plan_files())
+
+
+def _registered(table: "Opened", addresses: frozenset[str], snapshot: str) -> list["Registered"]:
+    """Return the data files at some addresses; those of a snapshot are looked for first, as most commits are of one."""
+    for files in (_files_of(table, snapshot) if snapshot else (), _files(table)):
+        found = [file for file in files if file.file_path in addresses]
+        if len(found) == len(addresses):
+            break
+    return found
 
 
 def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], remove: tuple[str, ...]) -> None:
