@@ -1,7 +1,9 @@
 """Tables of the catalog `iceberg`, which PyIceberg reads: on a database, and behind a server that speaks REST."""
 
 import io
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -303,3 +305,22 @@ def test_a_catalog_that_is_not_described_is_refused_with_those_that_are(
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
     with pytest.raises(RecipeError, match="extra `tables`"):
         opens(SHELF)
+
+
+RAY = """
+import json, sys, ray
+
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+documents = ray.data.read_iceberg(table_identifier="conformance.kept", catalog_kwargs={"name": "shelf"})
+found = {row["id"]: [row["language"], row["chars"], row["page"]] for row in documents.take_all()}
+print(json.dumps(found, sort_keys=True, default=lambda value: value.tolist()))
+"""
+
+
+@pytest.mark.slow
+def test_ray_reads_the_rows_of_a_table(case: Case) -> None:
+    expected = rows("2026-11-01", "de", 0) + rows("2026-11-02", None, 10)
+    case.commit([case.file("first.parquet", expected[:3]), case.file("second.parquet", expected[3:])])
+    done = subprocess.run([sys.executable, "-c", RAY], check=True, capture_output=True, text=True, timeout=500)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {row["id"]: [row["language"], row["chars"], row["page"]] for row in expected}

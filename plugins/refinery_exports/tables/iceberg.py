@@ -7,6 +7,7 @@ killed commit leaves are files of metadata that nothing names.
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table as Opened
     from pyiceberg.table import Transaction
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.sorting import SortOrder
 
 NAME_MAPPING = "schema.name-mapping.default"
-"""The property by which readers find the columns of files that have no ids of fields."""
+"""The property by which readers find columns in files that have no ids of fields; PyIceberg adds new columns."""
 
 RETRIES = "commit.retry.num-retries"
 
@@ -129,9 +131,8 @@ class IcebergCatalog:
                 message = f"the table {full_name} of the catalog {self.name} is not as it was read"
                 raise Changed(message)
             removed = _registered(opened, frozenset(remove), facts.get(SNAPSHOT, "")) if opened and remove else []
-        change = self._created(table, schema, facts) if opened is None else _altered(opened, table)
-        _set_missing(change, metrics(table))
-        files = list(reader_of(change.table_metadata).registered(add))
+        change = self._created(table, schema, facts) if opened is None else _altered(opened, table, schema)
+        files = list(reader_of(_with_properties(change, metrics(table))).registered(add))
         with readable(self.name, full_name):
             _stage(change, files, removed, facts)
             change.commit_transaction()
@@ -143,15 +144,13 @@ class IcebergCatalog:
         full_name = f"{table.namespace}.{table.name}"
         with answering(self.name), fitting(full_name):
             self.inner.create_namespace_if_not_exists((table.namespace,))
-            change = self.inner.create_table_transaction(
+            return self.inner.create_table_transaction(
                 (table.namespace, table.name),
                 schema,
                 partition_spec=_spec(schema, table.parted_by),
                 sort_order=_order(schema, table.sorted_by),
                 properties=OURS | {name: facts[name] for name in (ROOT, RECIPE) if name in facts},
             )
-            change.set_properties({NAME_MAPPING: change.table_metadata.schema().name_mapping.model_dump_json()})
-            return change
 
     def expire(self, namespace: str, name: str) -> int:
         from refinery_exports.tables.iceberg_errors import readable
@@ -161,9 +160,10 @@ class IcebergCatalog:
             if table is None:
                 return 0
             kept = {reference.snapshot_id for reference in table.refs().values()}
-            old = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot.snapshot_id not in kept]
+            old = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id not in kept]
             if old:
-                table.maintenance.expire_snapshots().by_ids(old).commit()
+                newest = datetime.fromtimestamp(max(each.timestamp_ms for each in old) / 1000, UTC)
+                table.maintenance.expire_snapshots().older_than(newest + timedelta(seconds=1)).commit()
             return len(old)
 
     def drop(self, namespace: str, name: str) -> None:
@@ -275,26 +275,37 @@ def _order(schema: "Schema", names: tuple[str, ...]) -> "SortOrder":
     return SortOrder(*fields) if fields else UNSORTED_SORT_ORDER
 
 
-def _altered(opened: "Opened", table: Table) -> "Transaction":
+def _altered(opened: "Opened", table: Table, schema: "Schema") -> "Transaction":
     """Return the change of a table that brings it the columns that it lacks."""
     from refinery_exports.tables.iceberg_errors import fitting
 
     # PyIceberg would commit again what was made for another state: here alone, since what is in memory is not sent
     opened.metadata.properties[RETRIES] = "0"
     change = opened.transaction()
-    with fitting(f"{table.namespace}.{table.name}"), change.update_schema() as update:
-        update.union_by_name(table.schema)
-    mapping = change.table_metadata.schema().name_mapping
-    _set_missing(change, {NAME_MAPPING: mapping.model_dump_json()})
+    if not _has_columns(opened.schema(), schema):
+        with fitting(f"{table.namespace}.{table.name}"), change.update_schema() as update:
+            update.union_by_name(table.schema)
     return change
 
 
-def _set_missing(change: "Transaction", properties: Mapping[str, str]) -> None:
-    """Set properties that a table has not: what somebody else has set stays."""
-    known = change.table_metadata.properties
-    missing = {name: value for name, value in properties.items() if name not in known}
-    if missing:
-        change.set_properties(missing)
+def _has_columns(own: "Schema", columns: "Schema") -> bool:
+    """Return whether a schema has columns of the same types: PyIceberg copies all metadata at each step of a change."""
+    known = set(own.column_names)
+    return all(
+        name in known and (not (kind := columns.find_type(name)).is_primitive or own.find_type(name) == kind)
+        for name in columns.column_names
+    )
+
+
+def _with_properties(change: "Transaction", properties: Mapping[str, str]) -> "TableMetadata":
+    """Set properties that a table has not, and by which names readers find columns; what somebody has set stays."""
+    metadata = change.table_metadata
+    wanted = {**properties, NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
+    missing = {name: value for name, value in wanted.items() if name not in metadata.properties}
+    if not missing:
+        return metadata
+    change.set_properties(missing)
+    return change.table_metadata
 
 
 def _stage(
