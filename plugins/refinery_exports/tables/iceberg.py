@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as Opened
     from pyiceberg.table import Transaction
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.sorting import SortOrder
 
 NAME_MAPPING = "schema.name-mapping.default"
@@ -159,11 +160,15 @@ class IcebergCatalog:
             table = self._opened(namespace, name)
             if table is None:
                 return 0
-            kept = {reference.snapshot_id for reference in table.refs().values()}
-            old = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id not in kept]
+            heads = {reference.snapshot_id for reference in table.refs().values()}
+            kept = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id in heads]
+            old = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id not in heads]
             if old:
+                unused = _metadata_of(table, old) - _metadata_of(table, kept)
                 newest = datetime.fromtimestamp(max(each.timestamp_ms for each in old) / 1000, UTC)
                 table.maintenance.expire_snapshots().older_than(newest + timedelta(seconds=1)).commit()
+                with ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="manifests") as pool:
+                    list(pool.map(table.io.delete, unused))
             return len(old)
 
     def drop(self, namespace: str, name: str) -> None:
@@ -234,6 +239,13 @@ def _registered(table: "Opened", addresses: frozenset[str], snapshot: str) -> li
         if len(found) == len(addresses):
             break
     return found
+
+
+def _metadata_of(table: "Opened", snapshots: Iterable["Snapshot"]) -> set[str]:
+    """Return the files that say which files snapshots have; PyIceberg leaves those of expired ones, with their bounds."""
+    lists = list(snapshots)
+    manifests = {each.manifest_path for snapshot in lists for each in snapshot.manifests(table.io)}
+    return manifests | {snapshot.manifest_list for snapshot in lists}
 
 
 def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], remove: tuple[str, ...]) -> None:
