@@ -242,7 +242,7 @@ def _registered(table: "Opened", addresses: frozenset[str], snapshot: str) -> li
 
 
 def _metadata_of(table: "Opened", snapshots: Iterable["Snapshot"]) -> set[str]:
-    """Return the files that say which files snapshots have; PyIceberg leaves those of expired ones, with their bounds."""
+    """Return the files that say which files snapshots have: PyIceberg leaves those of expired ones, and bounds."""
     lists = list(snapshots)
     manifests = {each.manifest_path for snapshot in lists for each in snapshot.manifests(table.io)}
     return manifests | {snapshot.manifest_list for snapshot in lists}
