@@ -7,16 +7,15 @@ killed commit leaves are files of metadata that nothing names.
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import way_to
 from pipeline_tasks.nearest import nearest
 from pipeline_tasks.store.protocol import PARALLEL_REQUESTS
-from refinery_exports.tables.catalog import PARTED, RECIPE, ROOT, Changed, DataFile, State, Table
+from refinery_exports.tables.catalog import PARTED, RECIPE, ROOT, SNAPSHOT, Changed, DataFile, State, Table
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as Inner
@@ -25,10 +24,12 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table as Opened
     from pyiceberg.table import Transaction
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.sorting import SortOrder
 
 NAME_MAPPING = "schema.name-mapping.default"
-"""The property by which readers find the columns of files that have no ids of fields."""
+"""The property by which readers find columns in files that have no ids of fields; PyIceberg adds new columns."""
 
 RETRIES = "commit.retry.num-retries"
 
@@ -91,7 +92,7 @@ class IcebergCatalog:
                 return None
             newest = table.current_snapshot()
             last = newest.summary.additional_properties if newest and newest.summary else {}
-            files = _files_of(table, snapshot) if snapshot and _is_parted(table) else _files(table)
+            files = _files_of(table, snapshot) if snapshot else _files(table)
             return State(
                 {file.file_path: file.record_count for file in files},
                 dict(table.properties),
@@ -120,41 +121,37 @@ class IcebergCatalog:
         facts: Mapping[str, str],
     ) -> None:
         from refinery_exports.tables.iceberg_errors import readable
-        from refinery_exports.tables.iceberg_files import metrics, reader_of, require_types
+        from refinery_exports.tables.iceberg_files import metrics, reader_of, schema_of
 
         full_name = f"{table.namespace}.{table.name}"
-        require_types(table)
+        schema = schema_of(table)
         _require_files(full_name, before, add, remove)
         with readable(self.name, full_name):
             opened = self._opened(table.namespace, table.name)
             if (opened is None) != (before is None) or (opened and before and _token(opened) != before.token):
                 message = f"the table {full_name} of the catalog {self.name} is not as it was read"
                 raise Changed(message)
-            removed = [file for file in _files(opened) if file.file_path in set(remove)] if opened and remove else []
-        change = self._created(table, facts) if opened is None else _altered(opened, table)
-        _set_missing(change, metrics(table))
-        files = list(reader_of(change.table_metadata).registered(add))
+            removed = _registered(opened, frozenset(remove), facts.get(SNAPSHOT, "")) if opened and remove else []
+        change = self._created(table, schema, facts) if opened is None else _altered(opened, table, schema)
+        files = list(reader_of(_with_properties(change, metrics(table))).registered(add))
         with readable(self.name, full_name):
             _stage(change, files, removed, facts)
             change.commit_transaction()
 
-    def _created(self, table: Table, facts: Mapping[str, str]) -> "Transaction":
+    def _created(self, table: Table, schema: "Schema", facts: Mapping[str, str]) -> "Transaction":
         """Return the change that makes a table; until it is committed, there is none."""
         from refinery_exports.tables.iceberg_errors import answering, fitting
 
         full_name = f"{table.namespace}.{table.name}"
         with answering(self.name), fitting(full_name):
-            schema = _schema(table.schema)
             self.inner.create_namespace_if_not_exists((table.namespace,))
-            change = self.inner.create_table_transaction(
+            return self.inner.create_table_transaction(
                 (table.namespace, table.name),
                 schema,
                 partition_spec=_spec(schema, table.parted_by),
                 sort_order=_order(schema, table.sorted_by),
                 properties=OURS | {name: facts[name] for name in (ROOT, RECIPE) if name in facts},
             )
-            change.set_properties({NAME_MAPPING: change.table_metadata.schema().name_mapping.model_dump_json()})
-            return change
 
     def expire(self, namespace: str, name: str) -> int:
         from refinery_exports.tables.iceberg_errors import readable
@@ -163,10 +160,15 @@ class IcebergCatalog:
             table = self._opened(namespace, name)
             if table is None:
                 return 0
-            kept = {reference.snapshot_id for reference in table.refs().values()}
-            old = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot.snapshot_id not in kept]
+            heads = {reference.snapshot_id for reference in table.refs().values()}
+            kept = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id in heads]
+            old = [snapshot for snapshot in table.snapshots() if snapshot.snapshot_id not in heads]
             if old:
-                table.maintenance.expire_snapshots().by_ids(old).commit()
+                unused = _metadata_of(table, old) - _metadata_of(table, kept)
+                newest = datetime.fromtimestamp(max(each.timestamp_ms for each in old) / 1000, UTC)
+                table.maintenance.expire_snapshots().older_than(newest + timedelta(seconds=1)).commit()
+                with ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="manifests") as pool:
+                    list(pool.map(table.io.delete, unused))
             return len(old)
 
     def drop(self, namespace: str, name: str) -> None:
@@ -215,17 +217,35 @@ def _files(table: "Opened") -> Iterator["Registered"]:
             yield from (entry.data_file for entry in entries)
 
 
-def _is_parted(table: "Opened") -> bool:
-    return PARTED in [field.name for field in table.spec().fields]
+def _files_of(table: "Opened", snapshot: str) -> Iterator["Registered"]:
+    """Yield the data files of a snapshot, of a table that is parted by it, else all.
 
-
-def _files_of(table: "Opened", snapshot: str) -> "Iterator[Registered]":
-    """Yield the data files with rows of a snapshot; manifests that say that they have none are not read."""
+    Manifests that say that they have none of it are not read.
+    """
     from pyiceberg.expressions import EqualTo, Reference
     from pyiceberg.expressions.literals import literal
 
+    if PARTED not in [field.name for field in table.spec().fields]:
+        yield from _files(table)
+        return
     own = EqualTo(term=Reference(PARTED), value=literal(snapshot))
     yield from (task.file for task in table.scan(row_filter=own).plan_files())
+
+
+def _registered(table: "Opened", addresses: frozenset[str], snapshot: str) -> list["Registered"]:
+    """Return the data files at some addresses; those of a snapshot are looked for first, as most commits are of one."""
+    for files in (_files_of(table, snapshot) if snapshot else (), _files(table)):
+        found = [file for file in files if file.file_path in addresses]
+        if len(found) == len(addresses):
+            break
+    return found
+
+
+def _metadata_of(table: "Opened", snapshots: Iterable["Snapshot"]) -> set[str]:
+    """Return the files that say which files snapshots have: PyIceberg leaves those of expired ones, and bounds."""
+    lists = list(snapshots)
+    manifests = {each.manifest_path for snapshot in lists for each in snapshot.manifests(table.io)}
+    return manifests | {snapshot.manifest_list for snapshot in lists}
 
 
 def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], remove: tuple[str, ...]) -> None:
@@ -248,13 +268,6 @@ def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], 
         there.add(file.address)
 
 
-def _schema(columns: pa.Schema) -> "Schema":
-    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids  # what `create_table` calls for columns of Arrow
-    from pyiceberg.schema import assign_fresh_schema_ids
-
-    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
-
-
 def _spec(schema: "Schema", names: tuple[str, ...]) -> "PartitionSpec":
     from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
     from pyiceberg.transforms import IdentityTransform
@@ -274,26 +287,37 @@ def _order(schema: "Schema", names: tuple[str, ...]) -> "SortOrder":
     return SortOrder(*fields) if fields else UNSORTED_SORT_ORDER
 
 
-def _altered(opened: "Opened", table: Table) -> "Transaction":
+def _altered(opened: "Opened", table: Table, schema: "Schema") -> "Transaction":
     """Return the change of a table that brings it the columns that it lacks."""
     from refinery_exports.tables.iceberg_errors import fitting
 
     # PyIceberg would commit again what was made for another state: here alone, since what is in memory is not sent
     opened.metadata.properties[RETRIES] = "0"
     change = opened.transaction()
-    with fitting(f"{table.namespace}.{table.name}"), change.update_schema() as update:
-        update.union_by_name(table.schema)
-    mapping = change.table_metadata.schema().name_mapping
-    _set_missing(change, {NAME_MAPPING: mapping.model_dump_json()})
+    if not _has_columns(opened.schema(), schema):
+        with fitting(f"{table.namespace}.{table.name}"), change.update_schema() as update:
+            update.union_by_name(table.schema)
     return change
 
 
-def _set_missing(change: "Transaction", properties: Mapping[str, str]) -> None:
-    """Set properties that a table has not: what somebody else has set stays."""
-    known = change.table_metadata.properties
-    missing = {name: value for name, value in properties.items() if name not in known}
-    if missing:
-        change.set_properties(missing)
+def _has_columns(own: "Schema", columns: "Schema") -> bool:
+    """Return whether a schema has columns of the same types: PyIceberg copies all metadata at each step of a change."""
+    known = set(own.column_names)
+    return all(
+        name in known and (not (kind := columns.find_type(name)).is_primitive or own.find_type(name) == kind)
+        for name in columns.column_names
+    )
+
+
+def _with_properties(change: "Transaction", properties: Mapping[str, str]) -> "TableMetadata":
+    """Set properties that a table has not, and by which names readers find columns; what somebody has set stays."""
+    metadata = change.table_metadata
+    wanted = {**properties, NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
+    missing = {name: value for name, value in wanted.items() if name not in metadata.properties}
+    if not missing:
+        return metadata
+    change.set_properties(missing)
+    return change.table_metadata
 
 
 def _stage(

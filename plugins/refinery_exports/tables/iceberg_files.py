@@ -20,6 +20,8 @@ from pyiceberg.exceptions import ResolveError
 from pyiceberg.io.pyarrow import (
     MetricModeTypes,
     StatisticsCollector,
+    UnsupportedPyArrowTypeException,
+    _pyarrow_to_schema_without_ids,
     compute_statistics_plan,
     parquet_path_to_id_mapping,
     pyarrow_to_schema,
@@ -27,7 +29,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile as Registered
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import partition_record_value
-from pyiceberg.schema import index_by_id, promote
+from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_by_id, promote
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
@@ -65,21 +67,30 @@ def metrics(table: Table) -> dict[str, str]:
     return known
 
 
-def require_types(table: Table) -> None:
-    """Raise RecipeError for a column whose values Iceberg would read as others.
+def schema_of(table: Table) -> Schema:
+    """Return the columns of a table with ids, in Iceberg's types; RecipeError for one whose values it would not keep.
 
     Iceberg has texts, bytes, booleans, integers of 32 and 64 bits with a sign, `float`, `double`, decimals, days,
     timestamps of microseconds, in UTC or without a zone, and structs, lists and maps of them. PyIceberg takes integers
     without a sign for such with one, and other timestamps for those; what else it has no type for, it refuses.
     """
     for column in table.schema:
-        for kind in _kinds(column.type):
-            if pa.types.is_unsigned_integer(kind) or (pa.types.is_timestamp(kind) and kind.unit != "us"):
-                message = (
-                    f"column {column.name!r} of the table {table.name} has values of {kind}, which Iceberg has not; "
-                    "write them as wider integers, or as timestamps of microseconds"
-                )
-                raise RecipeError(message)
+        odd = [kind for kind in _kinds(column.type) if pa.types.is_unsigned_integer(kind) or _is_odd_time(kind)]
+        try:
+            _pyarrow_to_schema_without_ids(pa.schema([column]))  # what `create_table` calls for columns of Arrow
+        except (UnsupportedPyArrowTypeException, TypeError, ValueError):
+            odd.append(column.type)
+        if odd:
+            message = (
+                f"column {column.name!r} of the table {table.name} has values of {odd[0]}, which Iceberg has not; "
+                "write them as another type, such as wider integers, or timestamps of microseconds"
+            )
+            raise RecipeError(message)
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(table.schema))
+
+
+def _is_odd_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit != "us")
 
 
 def _kinds(kind: pa.DataType) -> Iterator[pa.DataType]:
