@@ -55,6 +55,7 @@ SPELLED = {
     "https://www2.example.org:8443/": "org,example:8443)/",
     "http:////////www.vikings.com": "com,vikings)/",
     "www.google.com...": "com,google)/",
+    "http://www.www3.google.com/": "com,google)/",
     "http://www.google.com/foo\tbar\rbaz\n2": "com,google)/foobarbaz2",
     "http://host/%25%32%35": "host)/%25",
     "http://host/%%%25%32%35asd%%": "host)/%25%25%25asd%25%25",
@@ -75,6 +76,13 @@ SPELLED = {
 @pytest.mark.parametrize("url", [*INDEXED, *SPELLED])
 def test_a_key_is_the_one_of_the_index(url: str) -> None:
     assert surt_key(url) == (INDEXED | SPELLED)[url]
+
+
+def test_a_long_address_costs_no_more_than_its_length() -> None:
+    most = 1 << 20
+    assert surt_key(f"http://host/%{'25' * most}41") == "host)/a"
+    assert surt_key(f"http://{'www.' * most}host/{'(a' * most}") == f"host)/{'(a' * most}"
+    assert surt_key(f"http://host/{'../a/' * most}?{'sid=' * most}") == f"host)/../a?{'sid=' * most}"
 
 
 def test_what_is_no_address_has_no_key() -> None:

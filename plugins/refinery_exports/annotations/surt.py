@@ -32,10 +32,11 @@ _PORT = re.compile(r"(\[[^\]]*\]|[^:]*)(?::(.*))?", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 
 _ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_NESTED = re.compile("%(?:25){2,}")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _UNSAFE = re.compile(rb"%[0-9A-Fa-f]{2}|[^!-\x7f]|[#%]")
 
-_WWW = re.compile(r"www[0-9]*\.")
+_WWW = re.compile(r"(?:www[0-9]*\.)+")
 _DOTS = re.compile(r"\.{2,}")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _OCTETS = re.compile(r"(?:0[0-7]*(?:\.[0-7]+){3}|[1-9][0-9]*(?:\.[0-9]+){3})")
@@ -120,9 +121,8 @@ def _host(written: str) -> str:
             host = host.encode("idna").decode()
     host = _DOTS.sub(".", host.strip("."))
     host = _ipv4(host) or _escaped(host.lower()).lower()
-    while www := _WWW.match(host):
-        host = host[www.end() :]
-    return host
+    www = _WWW.match(host)
+    return host[www.end() :] if www else host
 
 
 def _ipv4(host: str) -> str:
@@ -178,6 +178,7 @@ def _query(written: str | None) -> str | None:
 
 def _unescaped(text: str) -> str:
     """Return text without percent forms, however often they were escaped, but of bytes that are not UTF-8."""
+    text = _NESTED.sub("%25", text)  # at once: an address of a megabyte may be escaped as often
     while "%" in text and (plain := _ESCAPED.sub(_decoded, text)) != text:
         text = plain
     return text

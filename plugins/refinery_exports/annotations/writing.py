@@ -39,8 +39,8 @@ pc = pyarrow.compute
 ORDER = ("url_surtkey", "warc_filename", "warc_record_offset")
 """How each file is sorted: no two records are at one place."""
 
-MOST_ROWS = 1_000_000
-"""Records of a job, unless a shard alone has more: about 600 MB in memory."""
+MOST_ROWS = 500_000
+"""Records of a job, unless a shard alone has more: 0.8 GB in memory (482,000 rows of shards of the demo)."""
 
 GROUP_ROWS = 100_000
 """Rows of a row group: a join by key reads those alone that may have it."""
@@ -161,7 +161,8 @@ def write(source: Source, job: Job, folder: Path) -> Mapping[str, int]:
             counts[part.by.decision] += batch.num_rows
         counts[part.by.decision] += hidden.rows - hid
     table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ORDER])
-    for crawl, subset in sorted(set(zip(table[CRAWL].to_pylist(), table[SUBSET].to_pylist(), strict=True))):
+    folders = table.group_by([CRAWL, SUBSET]).aggregate([]).to_pylist()
+    for crawl, subset in sorted((each[CRAWL], each[SUBSET]) for each in folders):
         own = table.filter(pc.and_(pc.equal(table[CRAWL], crawl), pc.equal(table[SUBSET], subset)))
         place = folder / f"{CRAWL}={crawl}" / f"{SUBSET}={subset}"
         place.mkdir(parents=True, exist_ok=True)
