@@ -119,7 +119,7 @@ def _exchange(page: Crawled) -> Exchange:
 def _row(page: Crawled, exchange: Exchange, offset: int, length: int) -> dict[str, Any]:
     host = urlsplit(page.url).hostname or ""
     return {
-        "url_surtkey": ",".join(reversed(host.split("."))),
+        "url_surtkey": f"{','.join(reversed(host.split('.')))}){urlsplit(page.url).path}",
         "url": page.url,
         "url_host_name": host,
         "url_host_registered_domain": host,

@@ -16,4 +16,11 @@ QUESTIONS = {
         "build",
         supervised=True,
     ),
+    "annotations": Entry(
+        "refinery_exports.annotations",
+        "write what was decided on each record, to be joined with Common Crawl's index",
+        "build",
+        supervised=True,
+        shows=True,
+    ),
 }

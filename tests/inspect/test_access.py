@@ -47,6 +47,7 @@ def commands(root: str, to: Path) -> dict[str, tuple[object, ...]]:
         "look duplicates": (row["id"], root, "--recipe", "small"),
         "look breakdown": (root, *DAY, "--by", "site"),
         "rejects": (root, *DAY, "--stage", "dedup_exact", "--to", to),
+        "annotations": (root, *DAY, "--to", to.with_name("annotations")),
         "sql": (root, "SELECT * FROM kept", "--recipe", "small"),
         "read": (root, *DAY, "--kept", 2, "--rejected", 1),
     }

@@ -1,5 +1,6 @@
 """Records of a crawl by a query on its index: those that meet it and no others, each proved to be that record."""
 
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,18 @@ def test_the_records_that_meet_a_condition_land_and_no_others(mirror: Mirror, tm
         file["path"] for file in promise["files"]
     ]
     assert len(rows) == 120
+
+
+def test_what_lands_beside_says_where_each_record_has_landed(mirror: Mirror, tmp_path: Path) -> None:
+    add_crawl(mirror, crawled(120))
+    asked_for(mirror, tmp_path / "to", where=GERMAN)
+    rows = pq.read_table(tmp_path / "to" / crawl_records.BESIDE).to_pylist()
+    assert len({row["file"] for row in rows}) == 3
+    for row in rows:
+        body = (tmp_path / "to" / row["file"]).read_bytes()[row["offset"] :][: row["warc_record_length"]]
+        assert body == mirror.files[f"/{row['warc_filename']}"][row["warc_record_offset"] :][: len(body)]
+        (record,) = ArchiveIterator(io.BytesIO(body))
+        assert record.headers["WARC-Target-URI"] == row["url"]
 
 
 def test_equal_queries_give_equal_bytes_and_a_larger_share_has_all_of_a_smaller_one(

@@ -1,7 +1,7 @@
 """Records of Common Crawl by a query on its columnar index: each is fetched by its place, and proved to be that record.
 
 The chosen records of a crawl become archives of `RECORDS` records each, in the order of their places, so that equal
-queries give equal archives. What was chosen lands beside them (`_records.parquet`).
+queries give equal archives. What was chosen lands beside them (`_records.parquet`), with where each record has landed.
 """
 
 import os
@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -160,7 +161,8 @@ class CrawlRecords:
     def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
         table = self._selected(web)
         if part.name == BESIDE:
-            return write_part(table.to_batches(), table.schema, part, partial, web, flow)
+            landed = _with_landed(table, self.crawl)
+            return write_part(landed.to_batches(), landed.schema, part, partial, web, flow)
         with os_errors(str(partial)):
             at = int(part.name.rpartition("-")[2].partition(".")[0]) * RECORDS
             return _received(web, self.address, _places(table.slice(at, RECORDS)), partial, flow, part.name)
@@ -202,9 +204,23 @@ def _starts(table: pa.Table) -> range:
     return range(0, table.num_rows, RECORDS)
 
 
+def _archive_name(crawl: str, at: int) -> str:
+    return f"{crawl}-records-{at // RECORDS:05}.warc.gz"
+
+
+def _with_landed(table: pa.Table, crawl: str) -> pa.Table:
+    """Return the chosen records with where each lands: the name of its archive, and its first byte there."""
+    lengths = table["warc_record_length"].to_numpy()
+    ends = [lengths[at : at + RECORDS].cumsum() for at in _starts(table)]
+    offsets = np.concatenate(ends or [lengths]) - lengths
+    files = pa.array([_archive_name(crawl, at) for at in _starts(table)], pa.string())
+    own = files.take(pa.array(np.arange(table.num_rows) // RECORDS))
+    return table.append_column("file", own).append_column("offset", pa.array(offsets, pa.int64()))
+
+
 def _part(crawl: str, at: int, places: Sequence[Place], address: str) -> Part:
     return Part(
-        f"{crawl}-records-{at // RECORDS:05}.warc.gz",
+        _archive_name(crawl, at),
         f"{address}/{places[0].path}",
         bytes=sum(place.size for place in places),
         rows=len(places),
