@@ -32,7 +32,6 @@ CONFLICT_TRIES = 5
 PAUSE, LONGEST = 0.1, 20.0
 """Seconds before a request is sent again; each further pause is twice the one before, up to the longest."""
 
-_UNAUTHORIZED, _CONFLICT, _PRECONDITION = 401, 409, 412
 _UNAUTHORIZED, _CONFLICT, _PRECONDITION, _SERVER_FAULT = 401, 409, 412, 500
 _CREDENTIALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken")
 
@@ -124,14 +123,14 @@ def _delay(
 
     if response is None:
         lost = (boto.ConnectionError, boto.HTTPClientError, boto.ChecksumError)
-        most = (tries or LOST_TRIES) if isinstance(caught_exception, lost) else 0
+        most = (tries or LOST_TRIES) if isinstance(caught_exception, lost) else 1
     else:
         conditional = "If-None-Match" in request_dict.get("headers", {})  # `create` knows what these two mean for it
         status, code = response[0].status_code, str(response[1].get("Error", {}).get("Code", ""))
         if status in (_CONFLICT, _PRECONDITION):
-            most = 0 if conditional else CONFLICT_TRIES
+            most = 1 if conditional else CONFLICT_TRIES
         else:
-            most = (tries or TRIES) if _is_busy(status, code) else 0
+            most = (tries or TRIES) if _is_busy(status, code) else 1
     return pause(attempts, str(request_dict.get("url", ""))) if attempts < most else None
 
 
