@@ -25,7 +25,8 @@ SILENCE = 10.0
 class Progress(logging.Handler):
     """Log handler that shows the operators' messages and keeps their facts for the summary and the exit code.
 
-    `ran` counts the tasks of stages that were not done before. After `silence` seconds without a line it shows how many tasks of the stage are done, their rate, and the time left.
+    `ran` counts the tasks of stages that were not done before.
+    After `silence` seconds without a line it shows how many tasks of the stage are done, their rate, and the time left.
     """
 
     out: TextIO
