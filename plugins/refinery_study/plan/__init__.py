@@ -141,7 +141,8 @@ def answer(options: argparse.Namespace) -> int:
 def plan_of(options: argparse.Namespace) -> Plan:
     """Return the plan that the options ask for; RecipeError unless tokens, and they alone, have days and GPUs."""
     if bool(options.days) != bool(options.target_tokens) or bool(options.gpus) != bool(options.target_tokens):
-        message = f"--target-tokens needs --days and --gpus of the training, such as {EXAMPLE}; --input is planned without them"
+        example = f"such as {EXAMPLE}; --input is planned without them"
+        message = f"--target-tokens needs --days and --gpus of the training, {example}"
         raise RecipeError(message)
     cost, stored = None, 0
     notes: tuple[str, ...] = ()
