@@ -42,6 +42,12 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("image/gif", "<h1>words</h1>".encode("utf-16"), "html"),
     ("application/octet-stream", XHTML, "html"),
     ("application/pdf", b"<!-- cut", "html"),
+    *(
+        (label, b"\xef\xbb\xbf<?xml version='1.0'?>" + front + PAGE, "html")
+        for label in (None, "application/xml", "text/xml")
+        for front in (b"\xef\xbb\xbf", b"<style>p {}</style>", b"<script>" + b"a" * 3000 + b"</script>")
+    ),
+    ("application/xml", b"<?xml version='1.0'?><style>p {}</style><sitemap/>", None),
     ("application/octet-stream", b"<?xml version='1.0'?><sitemap><![CDATA[<html>]]></sitemap>", None),
     ("application/xml", b"<?xml version='1.0'?><sitemap><![CDATA[<html>]]></sitemap>", None),
     ("application/json", b"<!-- a --><!DOCTYPE html><p>words", "html"),
