@@ -9,10 +9,11 @@ from xml.sax.saxutils import escape
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 from botocore.httpsession import HTTPClientError
 
-from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy, Transient
 from pipeline_tasks.store.s3 import errors as s3_errors
 from pipeline_tasks.store.s3.client import forget_clients, s3_client
 from pipeline_tasks.store.s3.errors import (
@@ -138,9 +139,26 @@ def test_each_answer_is_the_error_of_its_kind_and_names_a_way_out(words: str) ->
 
 
 def test_no_answer_is_busy_and_names_the_endpoint() -> None:
-    silent = translated("s3://bucket/root", "bucket", EndpointConnectionError(endpoint_url="http://nowhere"))
-    assert type(silent) is StorageBusy
-    assert re.search("did not answer .*http://nowhere.* check AWS_ENDPOINT_URL", str(silent))
+    for error in (EndpointConnectionError, ConnectTimeoutError):
+        silent = translated("s3://bucket/root", "bucket", error(endpoint_url="http://nowhere:9/bucket?list-type=2"))
+        assert type(silent) is StorageBusy
+        assert re.search(
+            "the object store at http://nowhere:9 did not .* check that it runs, AWS_ENDPOINT_URL", str(silent)
+        )
+    nameless = str(translated("s3://bucket/root", "bucket", ValueError("odd")))
+    assert nameless.startswith("s3://bucket/root: the object store did not answer (odd); ")
+
+
+def test_a_command_whose_store_is_not_reachable_ends_as_one_that_may_succeed_later(
+    closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "REGION": "us-east-1", "MAX_ATTEMPTS": "1"}
+    for name, value in {**settings, "ENDPOINT_URL": f"http://127.0.0.1:{closed_port}"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    assert main(["look", "versions", "s3://bucket/root"]) == StorageBusy.exit_code == Transient.exit_code == 75
+    said = capsys.readouterr().err
+    assert f"s3://bucket/root/: the object store at http://127.0.0.1:{closed_port} did not answer (" in said
+    assert "check that it runs, AWS_ENDPOINT_URL, and the network" in said
 
 
 @pytest.mark.parametrize("code", [*(code for _, code in BUSY if code), "InternalError", "ServiceUnavailable"])

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store.named_store import SetBy
@@ -198,9 +199,15 @@ def _unanswered(path: str, error: BaseException, by: SetBy) -> str:
     if _broke_off(error):
         return f"{path}: the connection to the object store broke off ({reason}); nothing was committed, and {later}"
     return (
-        f"{path}: the object store did not answer ({reason}); {later}. "
-        f"If it never answers, check {by.endpoint} and the network"
+        f"{path}: the object store{_place(error)} did not answer ({reason}); {later}. "
+        f"If it never answers, check that it runs, {by.endpoint}, and the network"
     )
+
+
+def _place(error: BaseException) -> str:
+    """Return where a server was looked for, without what was asked of it; "" if the error does not say."""
+    url = urlsplit(str(getattr(error, "kwargs", {}).get("endpoint_url", "")))
+    return f" at {url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}" if url.hostname else ""
 
 
 def is_corrupted(error: BaseException) -> bool:
