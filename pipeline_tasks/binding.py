@@ -247,7 +247,8 @@ def _wrong(where: str, hint: object, value: object) -> RecipeError:
 def require_mapping(value: object, where: str) -> Mapping[str, Any]:
     """Return `value`; RecipeError unless it is a mapping."""
     if not isinstance(value, Mapping):
-        message = f"{where} must be a mapping of keys to values, not {shown(value, where)}"
+        listed = "; a dash makes an item of a list: write `KEY:` for `- KEY`" if isinstance(value, list) else ""
+        message = f"{where} must be a mapping of keys to values, not {shown(value, where)}{listed}"
         raise RecipeError(message)
     return value
 

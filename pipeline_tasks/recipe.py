@@ -47,6 +47,9 @@ LOCAL = "local"
 ENGINES = "refinery.engines"
 """The seam of engines: each of its parts is an `engines.card.EngineCard`."""
 
+NO_STAGES = " has no stages; write at least `stages: {ingest: {}}`"
+"""How the message ends that is of a recipe without stages."""
+
 VERIFY = "verify"
 """The verb that works over a root whatever is in it, on any engine."""
 
@@ -424,13 +427,13 @@ def _other_file(name: str) -> str:
 
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
-    top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
+    top = {key: value for key, value in require_mapping(raw, where).items() if value is not None}
     of_landings = ("fields", "accept_partial", "rollout")
     known = ("name", "title", *of_landings, "versions", "stages", "exports", "run", "gates", "alerts", "requires")
     require_known(top, known, where)
-    steps = require_mapping(_by_name(top.get("stages")), f"{where}: stages")
+    steps = require_mapping(_by_name(top.get("stages", {})), f"{where}: stages")
     if not steps:
-        message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
+        message = f"{where}{NO_STAGES}"
         raise RecipeError(message)
     _require_stages(steps, where)
     written = bind_fields(_Written, {"name": Path(where).stem, **top, "stages": steps, **_sections(top, where)}, where)

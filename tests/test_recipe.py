@@ -119,7 +119,7 @@ def test_a_build_chooses_documents_by_their_tokens_then_moves_and_packs_them(nam
         ({"stages": {"toy_map": [1]}}, ("toy_map", "[1]")),
         ({"stages": {"toy_bad": {}}}, ("toy_bad: how",)),
         ({"stages": {}}, ("stages: {ingest: {}}",)),
-        ({"stages": None}, ("stages", "None")),
+        ({"stages": None}, ("stages", "write at least")),
         ({"run": {"partition": 3}}, ("run:", "'partition'", "'partitions'")),
         ({"run": {"partitions": -1}}, ("run: partitions", "0", "1,024", "-1")),
         ({"run": {"partitions": "many"}}, ("run: partitions", "'many'")),

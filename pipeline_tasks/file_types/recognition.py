@@ -18,7 +18,7 @@ _PLAIN = (media_types.PLAIN, "text/markdown", "text/x-markdown", "text/x-rst")
 
 _PAGE = (media_types.HTML, "application/xhtml+xml")
 _UNSURE = ("", *media_types.XML_TYPES)
-_ROOT = rf"(?s)\A(?:\xef\xbb\xbf)?{media_types.ROOT}"
+_ROOT = rf"(?s)\A{media_types.ROOT}"
 """How a page begins that is sent as another file: the answer of a server in place of it."""
 
 _MARKUP = r"(?s)\A(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\t\n\f\r \x00]*<"

@@ -25,6 +25,7 @@ SILENCE = 10.0
 class Progress(logging.Handler):
     """Log handler that shows the operators' messages and keeps their facts for the summary and the exit code.
 
+    `ran` counts the tasks of stages that were not done before.
     After `silence` seconds without a line it shows how many tasks of the stage are done, their rate, and the time left.
     """
 
@@ -35,6 +36,7 @@ class Progress(logging.Handler):
     published: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     s3_waits: Waits = NO_WAITS
+    ran: int = 0
     _step: tuple[Step, float] | None = None
     _retried: set[tuple[int, str]] = field(default_factory=set)
     _shown: float = field(default_factory=time.monotonic)
@@ -101,6 +103,7 @@ class Progress(logging.Handler):
     def _keep(self, facts: Mapping[str, Any]) -> None:
         self._step = None
         self.s3_waits += Waits(**facts["reply"].get("s3_waits", {}))
+        self.ran += facts["reply"].get("ran", 0)
         if facts["stage"] == "publish":
             self.published = facts["reply"]
         elif "rows_in" in facts["reply"] and not facts["which"]:

@@ -340,6 +340,9 @@ def _summarize(progress: Progress, params: Mapping[str, Any], recipe: str) -> No
     published, waits = progress.published, progress.s3_waits
     made = [counted(published[name], name.removesuffix("s")) for name in ("documents", "tokens") if name in published]
     sys.stdout.write(f"done in {progress.seconds} s: version {published['version']}, {', '.join(made)}\n")
+    if published["unchanged"]:
+        again = "" if progress.ran else ", and nothing was made again"
+        sys.stdout.write(f"  unchanged version {published['version']} was there already{again}\n")
     for line in summary_lines(progress.stages, progress.warnings):
         sys.stdout.write(f"  {line}\n")
     if waits.requests:

@@ -202,7 +202,8 @@ def publish(
     )
     reply = at.send(request)
     amounts = "  ".join(counted(count, name.removesuffix("s")) for name, count in made_of(reply).items())
-    log_reply(at, PUBLISH, reply, f"version {reply['version']}  {amounts}")
+    known = "  (unchanged)" if reply["unchanged"] else ""
+    log_reply(at, PUBLISH, reply, f"version {reply['version']}  {amounts}{known}")
     if late := reply.get("late"):
         log.warning("publish  snapshot %s: %s", at.run.snapshot, late)
     if stale := reply.get("stale", []):

@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
 def piece_bytes(sizes: Iterable[int]) -> int:
     """Return how many bytes a piece of a file of a snapshot has, about, if the snapshot's files have these sizes."""
-    median = statistics.median_low([*sizes] or [0])
+    median = statistics.median_low([*sizes] or [LEAST])
     return min(max(MEDIANS * median, LEAST), MOST)
 
 

@@ -427,7 +427,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=10,
+    version=11,
     splits=True,
     libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},

@@ -13,7 +13,8 @@ _PDF = (
 )
 """Readers accept 1,024 bytes of something else before the mark (ISO 32000, annex H). That is no markup, and blank; or
 the mark begins a line, or is behind the mark of UTF-8; or a file goes on behind it, with bytes that are no text or an
-object (7.5.2): what speaks of the mark is no PDF. RE2 repeats 1,000 times at most."""
+object (7.5.2): what speaks of the mark is no PDF, and `pdf_mark` looks closer at plain text. RE2 repeats 1,000 times
+at most."""
 
 _ZIP = r"PK\x03\x04"
 
@@ -25,6 +26,7 @@ TYPES = {
             title="PDF",
             read="refinery_files.pdf:read",
             begins=_PDF,
+            holds_plain="refinery_files.pdf_mark:holds_plain",
             endings=("pdf",),
             libraries=("pypdfium2",),
             image="refinery_files.pdf_image:draw",

@@ -32,6 +32,21 @@ WORD = zipped(("[Content_Types].xml", "<Types/>"), ("word/document.xml", "<w:doc
 BOOK = zipped(("mimetype", "application/epub+zip"), ("META-INF/container.xml", "<container/>"))
 ODT = zipped(("mimetype", "application/vnd.oasis.opendocument.text"), ("content.xml", "<c/>"))
 
+GUIDE = b"""# How a PDF is made
+
+The smallest file has a head, objects and a table:
+
+```
+%PDF-1.7
+1 0 obj
+<</Type /Catalog>>
+endobj
+trailer
+<</Root 1 0 R>>
+%%EOF
+```
+"""
+
 CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("text/html", PAGE, "html"),
     ("application/pdf", PAGE, "html"),
@@ -42,6 +57,12 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("image/gif", "<h1>words</h1>".encode("utf-16"), "html"),
     ("application/octet-stream", XHTML, "html"),
     ("application/pdf", b"<!-- cut", "html"),
+    *(
+        (label, b"\xef\xbb\xbf<?xml version='1.0'?>" + front + PAGE, "html")
+        for label in (None, "application/xml", "text/xml")
+        for front in (b"\xef\xbb\xbf", b"<style>p {}</style>", b"<script>" + b"a" * 3000 + b"</script>")
+    ),
+    ("application/xml", b"<?xml version='1.0'?><style>p {}</style><sitemap/>", None),
     ("application/octet-stream", b"<?xml version='1.0'?><sitemap><![CDATA[<html>]]></sitemap>", None),
     ("application/xml", b"<?xml version='1.0'?><sitemap><![CDATA[<html>]]></sitemap>", None),
     ("application/json", b"<!-- a --><!DOCTYPE html><p>words", "html"),
@@ -69,6 +90,15 @@ CASES: list[tuple[str | None, bytes | None, str | None]] = [
     ("text/plain", b"junk" * 257 + PDF, "text"),
     ("text/html", b"<p>A file begins with %PDF-1.7</p>", "html"),
     ("text/plain", b"A file begins with %PDF-1.7", "text"),
+    ("text/plain", GUIDE, "text"),
+    ("text/markdown; charset=utf-8", GUIDE, "text"),
+    ("text/plain", GUIDE.replace(b"\n", b"\r\n"), "text"),
+    ("text/plain", "# Café\n%PDF-1.7\n".encode("latin-1"), "text"),
+    ("text/plain", b"The first line:\n%PDF-1.7\n", "text"),
+    ("text/plain", PDF, "pdf"),
+    ("text/plain", b"\n %PDF-1.4\r\n%\xe2\xe3\xcf\xd3\r\n%made by hand\r\n12 0 obj\r\n", "pdf"),
+    ("text/plain", b"junk\n" + PDF + b"stream\n\x01\x02\nendstream\n", "pdf"),
+    ("text/plain", b"%PDF-1.7\nstream\n\x00\nendstream", "pdf"),
     ("application/zip", WORD, "office"),
     ("text/html", ODT, "office"),
     ("application/zip", BOOK, "epub"),

@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.diff import compare, diff_lines, document_sets
 from pipeline_tasks.inspect.diff.document_sets import Amount, Comparison, Side, compare_documents
-from pipeline_tasks.inspect.diff.stages import Difference, Shift, shifts, stage_differences
+from pipeline_tasks.inspect.diff.stages import UNDECIDED, Difference, Shift, shifts, stage_differences
 from pipeline_tasks.manifest import Manifest, dump
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import reference, sha256
@@ -127,12 +127,13 @@ def test_settings_that_differ_are_found(small_root: SmallRoot) -> None:
     assert all(not stage.differences for name, stage in differences.items() if name not in ("extract", "dedup_exact"))
 
 
-def test_a_column_that_shifts_comes_first_with_its_medians() -> None:
-    def profiled(column: str, bins: dict[str, int], kind: str = "whole") -> Manifest:
-        profile = {column: {"kind": kind, "count": sum(bins.values()), "bins": bins}}
-        schema = (("url", "string"), (column, "int64"))
-        return replace(EMPTY, schema=schema, metrics={"kept": profile, "rejects": {}})
+def profiled(column: str, bins: dict[str, int], kind: str = "whole") -> Manifest:
+    profile = {column: {"kind": kind, "count": sum(bins.values()), "bins": bins}}
+    schema = (("url", "string"), (column, "int64"))
+    return replace(EMPTY, schema=schema, metrics={"kept": profile, "rejects": {}})
 
+
+def test_a_column_that_shifts_comes_first_with_its_medians() -> None:
     a = {"x": profiled("score", {"16": 90_000, "64": 10_000}), "y": profiled("language", {"en": 50_000}, "name")}
     b = {"x": profiled("score", {"16": 10_000, "64": 90_000}), "y": profiled("language", {"en": 50_001}, "name")}
     shifted = shifts(a, b)
@@ -144,9 +145,35 @@ def test_a_column_that_shifts_comes_first_with_its_medians() -> None:
     assert [shift.size for shift in shifts(*few)] == ["too few rows to tell"]
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "size"),
+    [
+        ({"en": 30}, {"en": 1, "de": 29}, UNDECIDED),
+        ({"en": 10, "de": 2}, {"en": 15, "de": 3}, UNDECIDED),
+        ({"en": 99}, {"de": 100_000}, UNDECIDED),
+        ({"en": 3}, {"en": 4}, ""),
+        ({"en": 100}, {"de": 100_000}, "large"),
+        ({"en": 60, "de": 60}, {"en": 35, "de": 85}, UNDECIDED),
+        ({"en": 600, "de": 600}, {"en": 590, "de": 610}, ""),
+        ({"en": 300, "de": 700}, {"en": 600, "de": 400}, "moderate"),
+    ],
+)
+def test_few_rows_are_called_no_shift_and_no_rest(a: dict[str, int], b: dict[str, int], size: str) -> None:
+    [shift] = shifts({"x": profiled("language", a, "name")}, {"x": profiled("language", b, "name")})
+    assert (shift.size, shift.is_sure) == (size, size in ("moderate", "large"))
+    assert (shift.known_psi is None) == (size == UNDECIDED)
+
+
+def test_columns_of_too_few_rows_come_last() -> None:
+    few, many = profiled("score", {"16": 9}), profiled("language", {"en": 10_000}, "name")
+    other, same = profiled("score", {"64": 9}), profiled("language", {"en": 10_001}, "name")
+    found = shifts({"x": few, "y": many}, {"x": other, "y": same})
+    assert [(shift.column, shift.known_psi) for shift in found] == [("language", 0), ("score", None)]
+
+
 def test_a_long_name_of_a_column_does_not_run_into_that_of_its_stage(small_root: SmallRoot) -> None:
     version = version_log.versions(small_root.root, RECIPE)[0]
-    shift = Shift("unsettled_semantic_bands", "dedup_semantic", 0.5, 0.4, 0.6, 0, 8)
+    shift = Shift("unsettled_semantic_bands", "dedup_semantic", 0.5, 0.4, 0.6, 10_000, 0, 8)
     lines = diff_lines(replace(compare(small_root.root, version, version), shifts=(shift,)))
     assert ["unsettled_semantic_bands", "dedup_semantic", "0.500"] in [line.split()[:3] for line in lines]
 

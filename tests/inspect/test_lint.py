@@ -290,6 +290,27 @@ def test_a_fault_of_a_stage_has_its_line(tmp_path: Path, capsys: pytest.CaptureF
     assert (fault["where"], fault["line"]) == ("filter_language", 3)
 
 
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("stages:\n  - extract\n", [(2, r"stages must be a mapping .*\['extract'\]; .*write `KEY:` for `- KEY`")]),
+        ("stages:\n- extract:\n    min_chars: 3\n", [(2, r"stages must be .*; a dash makes an item of a list")]),
+        ("stages: extract\n", [(2, r"stages must be a mapping of keys to values, not 'extract'$")]),
+        ("stages:\n  ingest: {}\n  extract:\n    - min_chars\n", [(4, r"extract must be .*; a dash makes")]),
+        ("stages:\n", [(0, r"a\.yaml has no stages; write at least `stages: {ingest: {}}`")]),
+        ("partitions: 3\n", [(0, r"a\.yaml has no stages"), (2, r"unknown key 'partitions'")]),
+    ],
+)
+def test_a_recipe_without_a_mapping_of_stages_has_one_fault_with_the_way_out(
+    tmp_path: Path, written: str, found: list[tuple[int, str]]
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"name: a\n{written}")
+    faults = [finding for finding in lint(str(path)) if finding.fault]
+    assert [fault.line for fault in faults] == [line for line, _ in found]
+    assert all(re.search(message, fault.message) for fault, (_, message) in zip(faults, found, strict=True)), faults
+
+
 def test_a_missing_file_is_found(tmp_path: Path) -> None:
     stages = UP_TO_QUALITY | {"filter_url": {"domains": str(tmp_path / "no.txt")}}
     findings = faults(lint(recipe(tmp_path, {}, stages)))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_study.plan import EXAMPLE
 from refinery_study.plan.bases import (
     PUBLISHED_TOKEN_BYTES,
     TOKENS_PER_SHUFFLED_BYTE,
@@ -293,7 +294,14 @@ def test_what_is_no_size_is_refused_and_a_folder_is_led_to_lint(wrong: str, caps
 @pytest.mark.parametrize("words", [["--target-tokens", "1e9"], [*WORDS[:4]], ["--input", "3TB", "--days", "3"]])
 def test_tokens_alone_have_days_and_gpus(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *words]) == 78
-    assert "--target-tokens needs --days and --gpus" in capsys.readouterr().err
+    assert f"--target-tokens needs --days and --gpus of the training, such as {EXAMPLE};" in capsys.readouterr().err
+
+
+def test_the_usage_says_what_tokens_need_and_its_example_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan"])
+    assert "(--target-tokens N --days D --gpus N | --input SIZE)" in capsys.readouterr().err
+    assert main(["plan", *EXAMPLE.split(), "--json"]) == 0
 
 
 @pytest.mark.parametrize("wrong", [["--days", "0"], ["--gpus", "1.5"], ["--target-tokens", "-1"]])

@@ -19,6 +19,7 @@ from pipeline_tasks.inspect.why.story import Story
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
+from tests.archives import response, warc
 from tests.small_root import DAYS, RECIPE, SmallRoot
 from tests.stopped_runs import DAY, LATER, Runs
 from tests.stopped_runs import RECIPE as RUNS
@@ -279,6 +280,8 @@ def test_what_is_taken_down_or_erased_is_in_no_dataset_for_anyone(small_root: Sm
             ]
             assert f"It is {state}, by takedown 1" in steward
             assert (state in curator, "takedown" in curator) == (False, False)
+            told = [facts(root, asked, role=role)["records"][0]["outcome"] for role in (Role.CURATOR, Role.STEWARD)]
+            assert told == ["kept", "erased" if state == "erased" else "kept"]
         if state == "taken down":
             assert main(["erase", root, "--by", "a steward"]) == 0
 
@@ -339,6 +342,26 @@ def test_a_damaged_record_without_an_address_is_not_counted(small_root: SmallRoo
     assert read["records"] == 12 * len(DAYS)
     said = str(answer(Params(small_root.root, "https://www.example.org/1/none")))
     assert f"{read['records']} records of 3 snapshots were looked at" in said
+
+
+def test_a_record_of_no_page_is_not_damaged(tmp_path: Path) -> None:
+    """Every archive begins with a warcinfo record, which was called damaged."""
+    landing = tmp_path / "landing" / DAY
+    landing.mkdir(parents=True)
+    pages = [response("https://a.org/1"), response("https://a.org/2")]
+    (landing / "a.warc").write_bytes(b"".join([warc("warcinfo", b"software: test"), *pages]))
+    runs = Runs(tmp_path)
+    runs.run()
+    known = answer(Params(runs.root, "https://a.org/9"))
+    assert {name: known.json["read"][name] for name in ("records", "nameless", "pageless")} == {
+        "records": 2,
+        "nameless": 0,
+        "pageless": 1,
+    }
+    assert "2 records of 1 snapshot were looked at, each of them kept or rejected; 1 record has no address" in str(
+        known
+    )
+    assert "damaged" not in str(known)
 
 
 def test_a_page_of_a_trial_is_not_in_the_dataset(tmp_path: Path) -> None:

@@ -142,13 +142,28 @@ def test_nothing_is_cut_within_reach_of_damage(monkeypatch: pytest.MonkeyPatch) 
     assert len(cuts.cut(io.BytesIO(sound), len(sound), len(made[0]))[1]) > len(starts)
 
 
-@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30))
+@given(st.lists(st.integers(0, 4 * 10**8), min_size=1, max_size=30))
 def test_the_size_of_pieces_follows_from_the_files(sizes: list[int]) -> None:
     piece = cuts.piece_bytes(sizes)
-    assert cuts.LEAST <= piece <= cuts.MOST
     assert piece == cuts.piece_bytes(reversed(sizes))
     middle = sorted(sizes)[(len(sizes) - 1) // 2]
-    assert piece in (cuts.MOST, cuts.LEAST, cuts.MEDIANS * middle)
+    assert piece == sorted((cuts.LEAST, cuts.MEDIANS * middle, cuts.MOST))[1]
+
+
+def test_a_snapshot_without_files_has_a_size_of_pieces_too() -> None:
+    assert cuts.LEAST <= cuts.piece_bytes([]) <= cuts.MOST
+
+
+@pytest.mark.parametrize("name", ["a.warc.gz", "a.arc", "A.WET.GZ", "folder/a.wat", "a.jsonl", "a.json", "a.ndjson"])
+def test_the_pieces_of_a_file_from_twice_their_size_on_are_foretold_by_its_name(name: str) -> None:
+    assert [cuts.foretold(name, size, 100) for size in (0, 100, 199)] == [[0], [100], [199]]
+    assert cuts.foretold(name, 200, 100) == [100, 100]
+    assert cuts.foretold(name, 399, 100) == [133, 133, 133]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl.gz", "a.warc.zst", "a.pdf", "a.warc/b", "warc", "a.jsonlx"])
+def test_a_file_whose_name_says_nothing_is_foretold_in_one_piece(name: str) -> None:
+    assert cuts.foretold(name, 1000, 100) == [1000]
 
 
 # --- In a snapshot --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store.local_store import LocalStore
+from pipeline_tasks.store.protocol import MERGE_GAP
 from pipeline_tasks.store.shards.rows import PLACED, Places
 from tests.archives import PAGE, http, response, warc, zipped
 
@@ -131,6 +132,26 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).unlink()
     with pytest.raises(ContractError, match=f"{NAME} vanished"):
         list(files.read(shard, COLUMNS, places(whole, [4])))
+
+
+@pytest.mark.parametrize(
+    ("records", "read"),
+    [
+        ([], 0),
+        ([(7, 40)], 40),
+        ([(0, 10), (10, 30)], 40),
+        ([(5, 10), (35, 30), (70, 2)], 10 + 20 + 30 + 5 + 2),
+        ([(0, 10), (10 + MERGE_GAP, 1)], 10 + MERGE_GAP + 1),
+        ([(0, 10), (11 + MERGE_GAP, 1)], 11),
+        ([(0, 10), (20 + MERGE_GAP, 4), (30 + MERGE_GAP, 100)], 10 + 4 + 6 + 100),
+    ],
+)
+def test_a_file_is_read_by_places_up_to_three_quarters_of_its_bytes(records: list[tuple[int, int]], read: int) -> None:
+    """What counts are the bytes of the records, and of gaps that a store reads with them."""
+    offsets, lengths = ([record[at] for record in records] for at in (0, 1))
+    found = pa.table({"offset": pa.array(offsets, pa.int64()), "length": pa.array(lengths, pa.int64())})
+    least = -(-read * 4 // 3)
+    assert [placed_records.is_worth_it(found, size) for size in (least, least - 1)] == [True, False]
 
 
 def test_a_group_has_the_gaps_that_a_store_reads_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

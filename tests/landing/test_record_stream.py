@@ -9,7 +9,7 @@ import pytest
 from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.landing.archives.record_stream import read_stream
 from pipeline_tasks.landing.decompression import BytesSource, GzipSource, PlainSource, Reader
-from tests.archives import response
+from tests.archives import response, warc
 
 URLS = [f"https://example.org/{number}" for number in (1, 2, 3)]
 ONE, TWO, THREE = map(response, URLS)
@@ -28,6 +28,21 @@ def rows(data: bytes) -> list[Row]:
 def test_a_giant_without_a_separator_ends_where_it_says() -> None:
     giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20) + b"\r\n\r\n").removesuffix(b"\r\n\r\n")
     assert [row.error for row in rows(ONE + giant + THREE)] == [None, "oversize", None]
+
+
+def test_an_empty_block_is_sound() -> None:
+    empty = warc("resource", b"", URLS[1])
+    assert [(row.url, row.error) for row in rows(ONE + empty + THREE)] == [(url, None) for url in URLS]
+
+
+@pytest.mark.parametrize("length", ["", "-1", "1e3", "0x10", "12 34", "99"])
+def test_a_length_that_is_none_costs_its_record_alone(length: str) -> None:
+    lying = warc("resource", b"a block", URLS[1], length=length)
+    assert [(row.url, row.error) for row in rows(ONE + lying + THREE)] == [
+        (URLS[0], None),
+        (URLS[1], "bad_length"),
+        (URLS[2], None),
+    ]
 
 
 FORGED = response("https://victim.example.org/")

@@ -404,7 +404,7 @@ def test_the_form_alone_reads_no_shard_and_nothing_is_a_sentence(
     for query, message in {
         (("doc", "12"),): "doc &#39;12&#39; has to be the id of a document, 32 hex digits",
         (("site", "com"),): "has to be a host",
-        (("url", "a page"),): "has to be a URL",
+        (("url", "a page"),): "has to be an address with its host",
         (("site", "a.org"), ("recipe", "none")): "has no training dataset &#39;none&#39;",
     }.items():
         refused = visitor.get("/find", params=dict(query))

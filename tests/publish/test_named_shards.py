@@ -4,18 +4,23 @@ import importlib
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.datasets.building import SHARDS
+from pipeline_tasks.publish.datasets import building
+from pipeline_tasks.publish.datasets.building import SHARDS, export_shard, restore_build
 from pipeline_tasks.publish.datasets.published_shards import named_files
+from pipeline_tasks.publish.exports.shards import is_named
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.committing import LISTED, sizes_of
 from pipeline_tasks.upkeep.vacuum import find_orphans
+from tests.chain import reply
 from tests.small_build import DATASET, build, copied
 from tests.small_root import SmallRoot
 
@@ -44,6 +49,36 @@ def test_an_entry_of_an_earlier_release_is_the_same_version(built: SmallRoot, ve
     earlier = replace(version, files=tuple(named_files(built.root, version)))
     fields = {name: value for name, value in asdict(version).items() if name not in ("number", "at")}
     assert version_log.unchanged(built.root, fields | {"files": version.files}, [earlier]) == earlier
+
+
+@pytest.mark.parametrize("by_names", [True, False], ids=["of this release", "of an earlier release"])
+def test_shards_that_are_gone_are_written_again_with_or_without_the_names_of_their_documents(
+    by_names: bool, built: SmallRoot, version: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lineages of earlier releases have no filter over the names of their rows."""
+    root = str(shutil.copytree(built.root, tmp_path / "root"))
+    if not by_names:
+        version = published_without_names(root, version, monkeypatch)
+    before = {file.path: Path(root, file.path).read_bytes() for file in named_files(root, version)}
+    assert {is_named(pq.ParquetFile(Path(root, path))) for path in before if path.endswith(".parquet")} == {by_names}
+    for path in before:
+        if path.startswith(SHARDS):
+            Path(root, path).unlink()
+    restored = restore_build(root, version, partial(map, export_shard))
+    assert {file.path for file in restored} == set(before)
+    assert {path: Path(root, path).read_bytes() for path in before} == before
+
+
+def published_without_names(root: str, version: Version, monkeypatch: pytest.MonkeyPatch) -> Version:
+    """Publish what a version has as the first of its log, as an earlier release did."""
+    shutil.rmtree(Path(root, "publish"))
+    shutil.rmtree(Path(root, "datasets", DATASET))
+    with monkeypatch.context() as earlier:
+        packed = building.packed_shards
+        earlier.setattr(building, "packed_shards", lambda *of: [replace(shard, named=False) for shard in packed(*of)])
+        named = {"root": root, "recipe": DATASET, "snapshot": "build"}
+        reply("publish", **named, manifests=dict(version.manifests))
+    return version_log.current(root, DATASET)
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"{}")], ids=["gone", "changed"])

@@ -242,7 +242,7 @@ NAMELESS = [
     (["--site", "*.a.example"], "has to be a host"),
     (["--site", "a.example,b.example"], "has to be a host"),
     (["--site", "a..example"], "has to be a host"),
-    (["--url", "a page"], "has to be a URL"),
+    (["--url", "a page"], "has to be an address with its host"),
     (["--doc", "12"], "doc '12' has to be the id of a document, 32 hex digits"),
 ]
 """Options that name no document, URL or site, and the message."""

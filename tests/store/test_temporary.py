@@ -1,8 +1,10 @@
 """A process's temporary folder is removed by itself, or by the next owner once it is dead, and by nobody else."""
 
+import fcntl
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,18 @@ def test_a_folder_whose_owner_died_before_it_had_its_lock_is_removed(place: Path
     half.mkdir()
     temporary.new_folder()
     assert not half.exists()
+
+
+def test_folders_are_created_and_removed_by_one_process_at_a_time(place: Path) -> None:
+    """A folder is without its lock for a moment; who looks for abandoned ones then would remove it."""
+    parent = temporary.user_folder()
+    with ThreadPoolExecutor(1) as other, (parent / "runs.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        created = other.submit(temporary.new_folder)
+        assert not wait([created], 0.1).done
+        assert list(parent.glob("run-*")) == []
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert created.result(timeout=30).paths[0].is_dir()
 
 
 def test_the_users_folder_is_the_same_from_inside(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,7 +232,8 @@ def setting_text(value: object) -> str:
 
 def _shift_line(shift: Shift) -> str:
     medians = "" if shift.a is None or shift.b is None else f"{shift.a:g} -> {shift.b:g}"
-    return f"{shift.column:<17} {shift.stage:<17} {shift.psi:>8.3f}{medians:>22}  {shift.size}".rstrip()
+    index = "-" if shift.known_psi is None else f"{shift.psi:.3f}"
+    return f"{shift.column:<17} {shift.stage:<17} {index:>8}{medians:>22}  {shift.size}".rstrip()
 
 
 def _group_lines(by: str, groups: Mapping[str, tuple[Amount, Amount]], *, has_tokens: bool) -> Iterator[str]:

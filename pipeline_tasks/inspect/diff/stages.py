@@ -18,6 +18,11 @@ URL = "url"
 LARGE, MODERATE = 0.25, 0.1
 """Population stability index from which on a shift is called large or moderate, as gates refuse and warn."""
 
+FEWEST_ROWS = 100
+"""Rows below which nothing is called a shift: chance is that of independent rows, and few pages are of a few sites."""
+
+UNDECIDED = "too few rows to tell"
+
 Rows = tuple[int | None, int | None]
 """Rows of something in both versions; None where nothing counted them."""
 
@@ -54,7 +59,8 @@ class StageDifference:
 class Shift:
     """How the values of a column differ: the population stability index, and what chance leaves open of it.
 
-    `a` and `b` are the medians of a column of numbers, None of a column of names.
+    `rows` are those of the version that has fewer. `a` and `b` are the medians of a column of numbers, None of a column
+    of names.
     """
 
     column: str
@@ -62,15 +68,28 @@ class Shift:
     psi: float
     low: float
     high: float
+    rows: int
     a: float | None
     b: float | None
 
     @property
     def size(self) -> str:
-        """How large the shift surely is; few rows differ by chance alone."""
-        if self.low >= MODERATE:
-            return "large" if self.low >= LARGE else "moderate"
-        return "too few rows to tell" if self.psi >= MODERATE else ""
+        """How large the shift surely is; few rows differ by chance alone, or do not differ by chance."""
+        if self.high < MODERATE:
+            return ""
+        if self.rows < FEWEST_ROWS or self.low < MODERATE <= self.psi:
+            return UNDECIDED
+        return "large" if self.low >= LARGE else "moderate" if self.low >= MODERATE else ""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the column has surely shifted."""
+        return self.size not in ("", UNDECIDED)
+
+    @property
+    def known_psi(self) -> float | None:
+        """The index; None where the rows are too few to tell."""
+        return None if self.size == UNDECIDED else self.psi
 
 
 # --- Settings -------------------------------------------------------------------------------------------------------
@@ -159,12 +178,13 @@ def _without_common(a: object, b: object) -> tuple[object, object]:
 def shifts(a: Manifests, b: Manifests) -> list[Shift]:
     """Return the shift of each column, as the last stage that profiles it in both has it, the largest first.
 
+    Those of too few rows come last.
     Rows of packed sequences do not count, whose columns have the names of those of documents.
     """
     by_column: dict[str, Shift] = {}
     for stage in (stage for stage in b if stage in a and URL in dict(b[stage].schema)):
         by_column |= {shift.column: shift for shift in _stage_shifts(stage, a[stage], b[stage])}
-    return sorted(by_column.values(), key=lambda shift: (-shift.psi, shift.column))
+    return sorted(by_column.values(), key=lambda shift: (shift.known_psi is None, -shift.psi, shift.column))
 
 
 def _stage_shifts(stage: str, a: Manifest, b: Manifest) -> Iterator[Shift]:
@@ -174,7 +194,7 @@ def _stage_shifts(stage: str, a: Manifest, b: Manifest) -> Iterator[Shift]:
             index = psi(now[column], before[column])
             if index is not None:
                 medians = _median(before[column]), _median(now[column])
-                yield Shift(column, stage, index.value, index.low, index.high, *medians)
+                yield Shift(column, stage, index.value, index.low, index.high, index.rows, *medians)
 
 
 def _median(column: Mapping[str, Any]) -> float | None:

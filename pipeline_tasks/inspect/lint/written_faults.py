@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.gate.checks import check_bounds
-from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe, recipe_path
+from pipeline_tasks.recipe import NO_STAGES, Recipe, load_recipe, parse_recipe, recipe_path
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.yaml_file import key_lines, read_yaml
 
 MOST = 50
 """Faults of one file that are said."""
 
-REQUIRED = " is required"
+REQUIRED = (" is required", NO_STAGES)
 """How a message ends that is of a key which was left out."""
 
 KNOWN = "; known keys are"
@@ -42,10 +42,10 @@ def _all_faults(name: str, first: str) -> tuple[list[Finding], Recipe | None]:
         keys = _cause(raw, str(path), message)
         line = lines.get(tuple(map(str, keys)), 0)
         found.append(Finding(fault=True, where=name, message=message, line=line))
-        if not keys:
-            return found, None
-        raw = _without(raw, keys)
+        raw = _without(raw, keys) if keys else raw
         message = _fault(raw, str(path))
+        if not keys or _is_of_missing(message, keys):
+            break
     found.sort(key=lambda finding: finding.line)
     return found, None if message else parse_recipe(raw, str(path))
 
@@ -63,15 +63,24 @@ def _cause(raw: object, where: str, message: str) -> Keys:
     """Return the keys of a part without which a fault is gone; none if all have it.
 
     Of several it is the one whose keys the message has, and the smallest of these: without another stage, say, a gate
-    would have another fault. So would a section that is left empty.
+    would have another fault. So would a section that is left empty. A part that has to be there is the last choice.
     """
+    needed: Keys = ()
     for _, keys in sorted(_parts(raw), key=lambda part: (-sum(str(key) in message for key in part[1]), part[0])):
         rest = _without(raw, keys)
         fault = _fault(rest, where)
         is_of_empty = len(keys) > 1 and not _at(rest, keys[:-1]) and str(keys[-2]) in fault.partition(KNOWN)[0]
-        if fault != message and not fault.endswith(REQUIRED) and not is_of_empty:
+        if fault == message or is_of_empty:
+            continue
+        if not _is_of_missing(fault, keys):
             return keys
-    return ()
+        needed = needed or keys
+    return needed
+
+
+def _is_of_missing(fault: str, keys: Keys) -> bool:
+    """Return whether a fault is that the part at some keys was left out."""
+    return fault.endswith(REQUIRED) and bool(keys) and str(keys[-1]) in fault
 
 
 def _at(raw: object, keys: Keys) -> object:

@@ -183,7 +183,9 @@ def _shown(story: Story) -> Iterator[str]:
 
 def _facts(story: Story, nexts: Sequence[str]) -> dict[str, Any]:
     """Return the JSON."""
-    reading = {name: getattr(story.reading, name) for name in ("shards", "bytes", "unread", "records", "nameless")}
+    reading = {
+        name: getattr(story.reading, name) for name in ("shards", "bytes", "unread", "records", "nameless", "pageless")
+    }
     return {
         "asked": {"kind": story.wanted.kind, "value": story.wanted.value},
         "in_dataset": bool(story.published),

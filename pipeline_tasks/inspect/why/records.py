@@ -91,8 +91,9 @@ class Record:
 class Reading:
     """What was read so far, of at most `most` bytes (0: all); `hosted` are addresses of the host that is sought.
 
-    `records` are those that have what is looked at, an address or an id, and `nameless` those without. `known` are the
-    manifests of snapshots, which the lookups of an answer share.
+    `records` are those that have what is looked at, an address or an id. Without it are `nameless`, which are damaged,
+    and `pageless`, which are sound: of no page (warcinfo), or a text alone. `known` are the manifests of snapshots,
+    which the lookups of an answer share.
     """
 
     most: int = 0
@@ -101,6 +102,7 @@ class Reading:
     unread: int = 0
     records: int = 0
     nameless: int = 0
+    pageless: int = 0
     hosted: dict[str, str] = field(default_factory=dict)
     known: dict[tuple[str, str], dict[str, Manifest]] = field(default_factory=dict)
 
@@ -108,6 +110,14 @@ class Reading:
     def is_full(self) -> bool:
         """Return whether nothing more may be read."""
         return bool(self.most) and self.bytes >= self.most
+
+    def count(self, outcome: str, named: int, others: int) -> None:
+        """Count records with one outcome that have what is looked at, and others."""
+        self.records += named
+        if outcome == PARTS["quarantine"]:
+            self.nameless += others
+        else:
+            self.pageless += others
 
     def manifests(self, root: str, of: Snapshot) -> dict[str, Manifest]:
         """Return the manifests of a snapshot, in order; they are read once."""
@@ -203,7 +213,7 @@ def _rows(root: str, place: Place, wanted: Sought, reading: Reading, host: str) 
         values = batch.column(wanted.column)
         reading.bytes += values.nbytes
         named = pc.sum(pc.fill_null(pc.not_equal(values, ""), fill_value=False)).as_py() or 0
-        reading.records, reading.nameless = reading.records + named, reading.nameless + len(values) - named
+        reading.count(place.outcome, named, len(values) - named)
         masks.append(wanted.is_wanted(values))
         if host:
             same = values.filter(pc.fill_null(pc.match_substring(values, host, ignore_case=True), fill_value=False))

@@ -103,10 +103,18 @@ def _nothing(story: Story) -> str:
     if story.wanted.kind == "text":
         return f"No text of {snapshots} has {words}, kept or rejected."
     read = f"{counted(reading.records, 'record')} of {snapshots} were looked at"
-    nameless = f", and {counted(reading.nameless, 'damaged one')} without an address" if reading.nameless else ""
     if story.unknown:
-        return f"No record that is known has {words}: {read}{nameless}."
-    return f"Nothing that landed has {words}: {read}, each of them kept or rejected{nameless}."
+        return f"No record that is known has {words}: {read}{_nameless(story)}."
+    return f"Nothing that landed has {words}: {read}, each of them kept or rejected{_nameless(story)}."
+
+
+def _nameless(story: Story) -> str:
+    """Return how many records have nothing that could be looked at, and why."""
+    reading, name = story.reading, "address" if story.wanted.kind == "address" else "id"
+    damaged = f", and {counted(reading.nameless, 'damaged one')} without an {name}" if reading.nameless else ""
+    have = counted(reading.pageless, "record has", "records have")
+    sound = f"; {have} no {name}, being of no page (as warcinfo) or a text alone" if reading.pageless else ""
+    return f"{damaged}{sound}"
 
 
 def unread(story: Story) -> Iterator[Part]:

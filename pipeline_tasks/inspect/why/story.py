@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pipeline_tasks.inspect.document import KEPT
 from pipeline_tasks.inspect.why.records import Reading, Record, Snapshot
 from pipeline_tasks.inspect.why.sought import Sought
-from pipeline_tasks.inspect.why.standing import GONE, IN, TRIAL, Replaced, Taken
+from pipeline_tasks.inspect.why.standing import ERASED, GONE, IN, TRIAL, Replaced, Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,13 @@ class Story:
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """The records as JSON has them."""
-        each = zip(self.records, self.stands, strict=True)
-        return [{**record.facts, "stands": stands} for record, stands in each]
+        """The records as JSON has them; what was kept, and is erased, is so."""
+        erased = {place for taken in self.takedowns if taken.state == ERASED for place in taken.holds}
+        rows = [{**record.facts, "stands": stands} for record, stands in zip(self.records, self.stands, strict=True)]
+        return [
+            row | {"outcome": ERASED} if place in erased and row["outcome"] == KEPT else row
+            for place, row in enumerate(rows)
+        ]
 
     def subject(self, taken: Taken) -> str:
         """Return what a takedown holds of: it, some of its documents, or, if those are elsewhere too, what it names."""

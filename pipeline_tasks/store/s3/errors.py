@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store.named_store import SetBy
@@ -32,7 +33,6 @@ CONFLICT_TRIES = 5
 PAUSE, LONGEST = 0.1, 20.0
 """Seconds before a request is sent again; each further pause is twice the one before, up to the longest."""
 
-_UNAUTHORIZED, _CONFLICT, _PRECONDITION = 401, 409, 412
 _UNAUTHORIZED, _CONFLICT, _PRECONDITION, _SERVER_FAULT = 401, 409, 412, 500
 _CREDENTIALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken")
 
@@ -124,14 +124,14 @@ def _delay(
 
     if response is None:
         lost = (boto.ConnectionError, boto.HTTPClientError, boto.ChecksumError)
-        most = (tries or LOST_TRIES) if isinstance(caught_exception, lost) else 0
+        most = (tries or LOST_TRIES) if isinstance(caught_exception, lost) else 1
     else:
         conditional = "If-None-Match" in request_dict.get("headers", {})  # `create` knows what these two mean for it
         status, code = response[0].status_code, str(response[1].get("Error", {}).get("Code", ""))
         if status in (_CONFLICT, _PRECONDITION):
-            most = 0 if conditional else CONFLICT_TRIES
+            most = 1 if conditional else CONFLICT_TRIES
         else:
-            most = (tries or TRIES) if _is_busy(status, code) else 0
+            most = (tries or TRIES) if _is_busy(status, code) else 1
     return pause(attempts, str(request_dict.get("url", ""))) if attempts < most else None
 
 
@@ -199,9 +199,15 @@ def _unanswered(path: str, error: BaseException, by: SetBy) -> str:
     if _broke_off(error):
         return f"{path}: the connection to the object store broke off ({reason}); nothing was committed, and {later}"
     return (
-        f"{path}: the object store did not answer ({reason}); {later}. "
-        f"If it never answers, check {by.endpoint} and the network"
+        f"{path}: the object store{_place(error)} did not answer ({reason}); {later}. "
+        f"If it never answers, check that it runs, {by.endpoint}, and the network"
     )
+
+
+def _place(error: BaseException) -> str:
+    """Return where a server was looked for, without what was asked of it; "" if the error does not say."""
+    url = urlsplit(str(getattr(error, "kwargs", {}).get("endpoint_url", "")))
+    return f" at {url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}" if url.hostname else ""
 
 
 def is_corrupted(error: BaseException) -> bool:

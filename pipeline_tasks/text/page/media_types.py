@@ -27,10 +27,14 @@ _TAGS = "!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b
 _HTML = re.compile(rf"(?i)[\t\n\f\r ]*<(?:(?:{_TAGS})[ >]|!--)".encode())
 _XML = re.compile(rb"[\t\n\f\r ]*<\?xml")
 ROOT = (
-    r"[\t\n\f\r ]*(?:<\?[^>]*>[\t\n\f\r ]*|<!--(?:[^-]|-[^-]|--+[^->])*--+>[\t\n\f\r ]*)*"
+    r"(?:[\t\n\f\r ]|\xef\xbb\xbf|<\?[^>]*>|<!--(?:[^-]|-[^-]|--+[^->])*--+>"
+    r"|<(?i:style|script)(?:[\t\n\f\r ][^>]*)?>(?:[^<]|<+(?:[^</]|/[^sS<]))*</(?i:style|script)[\t\n\f\r ]*>)*"
     r"<(?i:!doctype\s+html|html)\b"
 )
-"""How a page begins whatever it is called: its doctype or root, behind an XML declaration and comments."""
+"""How a page begins whatever it is called: its doctype or root, behind an XML declaration and comments.
+
+Templates put marks of UTF-8, styles and scripts there, too.
+"""
 
 _ROOT = re.compile(ROOT.encode())
 _UTF8_MARK, _WIDE_SIGNS = b"\xef\xbb\xbf", b"\xfe\xff"
@@ -72,7 +76,7 @@ def _essences(value: str) -> Iterator[str]:
 def sniffed_type(body: bytes | memoryview) -> str:
     """Return the type that the first bytes of a page show: markup, text without binary bytes, or another file."""
     start = bytes(body[:_START])
-    signs = start.removeprefix(_UTF8_MARK).replace(b"\0", b"")  # UTF-16 has a NUL beside each
+    signs = start.lstrip(_UTF8_MARK).replace(b"\0", b"")  # UTF-16 has a NUL beside each
     if _HTML.match(signs.lstrip(_WIDE_SIGNS)) or (_XML.match(signs) and _ROOT.match(signs)):
         return HTML
     if _XML.match(signs):

@@ -13,9 +13,13 @@ _NO = r"\s/?#@:*,;|<>()\[\]{}\"'`\\%"
 """Characters that no host has: `*.example.com` and `a.example,b.example` name no site."""
 
 _SITE = re.compile(rf"(?!.*\.\.)([^{_NO}]+\.[^{_NO}]*[^{_NO}.\d][^{_NO}]*|\d+(\.\d+){{3}}|localhost)")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://\S", re.IGNORECASE)
+_ADDRESS = re.compile(r"file:///\S|[a-z][a-z0-9+.-]*://(?:[^\s/?#@]*@)?[^\s/?#@:]", re.IGNORECASE)
 _BARE = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
-_FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL", SITE: "a host, as `example.com`"}
+_FORMS = {
+    DOC: "the id of a document, 32 hex digits",
+    URL: "an address with its host, as `https://example.com/page`, or `file:///NAME` of a file",
+    SITE: "a host, as `example.com`",
+}
 _NAMED = 100
 
 
@@ -42,7 +46,7 @@ def _is_named(kind: str, value: str, key: str) -> bool:
     if kind == DOC:
         return bool(_ID.fullmatch(value.lower()))
     if kind == URL:
-        return bool(_SCHEME.match(canonical_url(value))) and bool(key)
+        return bool(_ADDRESS.match(canonical_url(value))) and bool(key)
     return bool(_SITE.fullmatch(value.strip(".")))
 
 
@@ -61,7 +65,7 @@ def parse_lines(lines: Iterable[str], where: str) -> list[Entry]:
         if not kinds:
             message = (
                 f"{where}: line {number}: {value[:_NAMED]!r} is no id of a document (32 hex digits), URL (with its "
-                "scheme) or site (a host)"
+                "scheme and host) or site (a host)"
             )
             raise RecipeError(message)
         entries.append((kinds[0], value))

@@ -179,7 +179,7 @@ def health_of(recipe: str, verdicts: Mapping[str, Verdict]) -> Health:
 
 def _changes(root: str, balance: Balance, before: Version, version: Version) -> Changes:
     earlier, diff = balance_of(funnel(root, before)), compare(root, before, version)
-    sure = [shift for shift in diff.shifts if shift.size in ("moderate", "large")]
+    sure = [shift for shift in diff.shifts if shift.is_sure]
     shifted = [shift for shift in sure if is_measure(shift.column)]
     changed = _changed_reasons(earlier, balance)
     return Changes(before, earlier, changed[:CHANGES_SHOWN], shifted[:CHANGES_SHOWN], _settings(diff))

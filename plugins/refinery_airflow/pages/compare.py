@@ -47,9 +47,6 @@ SETTINGS_SHOWN = MOVED_SHOWN = 6
 SHIFTS_SHOWN = 3
 """Shifts that the first screen names."""
 
-SURE = ("moderate", "large")
-"""Sizes of a shift that says something."""
-
 GROUPS_SHOWN = 12
 """Groups of a column that the page lists, those with most documents."""
 
@@ -160,7 +157,7 @@ class Compared:
     @property
     def sure_shifts(self) -> list[Shift]:
         """The shifts that the first screen names: moderate and large ones, of enough rows."""
-        return [shift for shift in self.shifts if shift.size in SURE][:SHIFTS_SHOWN]
+        return [shift for shift in self.shifts if shift.is_sure][:SHIFTS_SHOWN]
 
     @property
     def groups(self) -> dict[str, list[Group]]:

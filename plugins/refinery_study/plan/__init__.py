@@ -71,11 +71,17 @@ class Plan:
     notes: tuple[str, ...]
 
 
+EXAMPLE = "--target-tokens 14.8e12 --days 54 --gpus 2048"
+"""A training run, about that of DeepSeek-V3 (arXiv 2412.19437, 2024)."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the target or the input, the version to plan from, and the prices."""
+    parser.usage = "%(prog)s [-h] (--target-tokens N --days D --gpus N | --input SIZE) [OPTION ...] [ROOT]"
     some = number(float, 1e-9)
     given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("--target-tokens", type=number(float, 1), default=0, metavar="N", help="such as 14.8e12")
+    tokens = number(float, 1)
+    given.add_argument("--target-tokens", type=tokens, default=0, metavar="N", help=f"with days and GPUs: {EXAMPLE}")
     given.add_argument("--input", type=_size, default=0, metavar="SIZE", help="of files that land, such as 3TB")
     parser.add_argument("--days", type=some, default=0, metavar="D", help="days of training, with --target-tokens")
     parser.add_argument(
@@ -135,7 +141,8 @@ def answer(options: argparse.Namespace) -> int:
 def plan_of(options: argparse.Namespace) -> Plan:
     """Return the plan that the options ask for; RecipeError unless tokens, and they alone, have days and GPUs."""
     if bool(options.days) != bool(options.target_tokens) or bool(options.gpus) != bool(options.target_tokens):
-        message = "--target-tokens needs --days and --gpus of the training; --input is planned without them"
+        example = f"such as {EXAMPLE}; --input is planned without them"
+        message = f"--target-tokens needs --days and --gpus of the training, {example}"
         raise RecipeError(message)
     cost, stored = None, 0
     notes: tuple[str, ...] = ()

@@ -46,6 +46,16 @@ def test_what_a_content_type_says(content_type: str, declared: str) -> None:
         ("<html><body>".encode("utf-16-le"), HTML),
         (b"<!-- a --><p>", HTML),
         (b'<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN"><html>', HTML),
+        (b"\xef\xbb\xbf" * 2 + b"<!DOCTYPE html><p>", HTML),
+        (b'<?xml version="1.0"?>\n\xef\xbb\xbf<!DOCTYPE html><p>', HTML),
+        (b'<?xml version="1.0"?><style type="text/css">p > a {}</style>\n<!DOCTYPE html><p>', HTML),
+        (b'<?xml version="1.0"?><script>if (1 < 2) { write("</b>") }</script ><html>', HTML),
+        (b'<?xml version="1.0"?><!-- a --><STYLE></STYLE><Script></Script><html>', HTML),
+        (b'<?xml version="1.0"?><style>p {}</style><rss>', XML),
+        (b'<?xml version="1.0"?><styles>p {}</styles><html>', XML),
+        (b'<?xml version="1.0"?><style>a {}<html></style>', XML),
+        (b'<?xml version="1.0"?>' + b"<script></script>" * 80 + b"<rss>", XML),
+        (b'<?xml version="1.0"?><script>' + b"<" * 1400, XML),
         (b'<?xml version="1.0"?><rss>', XML),
         (b"<blink>never a page by its first tag", PLAIN),
         (b"The ferry leaves the harbor.", PLAIN),
@@ -77,7 +87,11 @@ XHTML = b'<html xmlns="http://www.w3.org/1999/xhtml"><body/></html>'
 
 @pytest.mark.parametrize("declared", ["application/xml", "text/xml; charset=utf-8"])
 @pytest.mark.parametrize(
-    "front", [b"", b"<!DOCTYPE html>\n", b'<?xml version="1.0"?>\n', b"<?xml version='1.0'?><!DOCTYPE html>"]
+    "front",
+    [
+        *(b"", b"<!DOCTYPE html>\n", b'<?xml version="1.0"?>\n', b"<?xml version='1.0'?><!DOCTYPE html>"),
+        *(b"\xef\xbb\xbf<?xml version='1.0'?>\xef\xbb\xbf", b"<?xml version='1.0'?><style>p {}</style>"),
+    ],
 )
 def test_xhtml_is_html_by_whichever_type_of_xml_it_comes(declared: str, front: bytes) -> None:
     assert media_type(declared, front + XHTML) == HTML
