@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,9 +24,9 @@ from tests.documents import documents
 from tests.refining import commit_parent
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
-SCHEMA = json.loads(Path(lineage_facets.__file__).with_name("row_lineage.schema.json").read_text(encoding="utf-8"))
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "lineage.md"
 
-WORK = Work("refinery", "refine", "manual__1", "extract", "extract.seal")
+SCHEMA = json.loads(Path(lineage_facets.__file__).with_name("row_lineage.schema.json").read_text(encoding="utf-8"))
 
 Event = dict[str, Any]
 
@@ -59,9 +60,11 @@ class Told:
 
 
 def event_of(root: str, read: list[str], made: list[str], recipe: str = RECIPE, **of: str) -> Event:
-    """Return the event of a run that read and made these manifests."""
+    """Return the event of a run of a stage that read and made these manifests."""
     plain = Lineage(*([manifest_dataset(root, recipe, each) for each in side] for side in (read, made)))
-    event = run_event("COMPLETE", "2026-11-20T01:02:03Z", WORK, described(root, plain, **of))
+    stage = (made or read)[0].partition("/")[0]
+    work = Work("refinery", "refine", "manual__1", stage, f"{stage}.refine -1 3")
+    event = run_event("COMPLETE", "2026-11-20T01:02:03Z", work, described(root, plain, **of))
     assert json.loads(json.dumps(event)) == event
     return event
 
@@ -260,6 +263,25 @@ def test_our_own_facet_is_as_its_schema_says(either: Told) -> None:
         validator.validate(rows)
         for bad in ({**rows, "relation": "2:1"}, {**rows, "rejected": {"a": -1}}, {**rows, "text": "of a document"}):
             assert not validator.is_valid(bad)
+
+
+def test_the_page_shows_an_event_as_it_is(refined: Told) -> None:
+    """Columns are left out there, and what each facet has; fingerprints, digests and sizes are of another release."""
+    [shown] = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    real = json.dumps(refined.events["dedup_exact"]).replace(refined.root, "/data/root")
+    of_release = re.compile(r'\b[0-9a-f]{24}\b|\b[0-9a-f]{64}\b|"size": \d+, ')
+    anonymous = [json.loads(of_release.sub("", event)) for event in (shown, real)]
+    assert is_within(*anonymous)
+    assert anonymous[0]["outputs"][0]["outputFacets"][ROW_LINEAGE].keys() >= {*SCHEMA["required"]} - {"_producer"}
+
+
+def is_within(shown: Any, real: Any) -> bool:
+    """Whether all that is shown is there: each value of an object under its key, and each entry of a list."""
+    if isinstance(shown, dict):
+        return isinstance(real, dict) and all(key in real and is_within(shown[key], real[key]) for key in shown)
+    if isinstance(shown, list):
+        return isinstance(real, list) and all(any(is_within(each, other) for other in real) for each in shown)
+    return bool(shown == real)
 
 
 def test_every_other_facet_is_one_of_openlineage_s_own(either: Told) -> None:

@@ -20,13 +20,12 @@ from tests.airflow_server import land
 from tests.channels import Hooks, serving
 from tests.embedded import PLUGINS, PROJECT, embed
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        importlib.util.find_spec("openlineage") is None,
-        reason="apache-airflow-providers-openlineage is not installed (requirements-dev.txt has it)",
-    ),
-]
+pytestmark = pytest.mark.slow
+
+needs_provider = pytest.mark.skipif(
+    importlib.util.find_spec("openlineage") is None,
+    reason="apache-airflow-providers-openlineage is not installed (requirements-dev.txt has it)",
+)
 
 RECIPE = """
 name: small
@@ -115,6 +114,7 @@ def datasets(events: list[Event], root: str) -> dict[str, Any]:
     return {job: sides for job, sides in found.items() if any(sides)}
 
 
+@needs_provider
 def test_both_ways_send_the_same_facets_and_one_of_them_is_silent(
     tmp_path: Path, hooks: Hooks, environment: Mapping[str, str]
 ) -> None:
@@ -141,7 +141,7 @@ def test_both_ways_send_the_same_facets_and_one_of_them_is_silent(
         assert rows["rejected"] == manifest.rejected
 
 
-@pytest.mark.parametrize("way", ["airflow", "walk"])
+@pytest.mark.parametrize("way", [pytest.param("airflow", marks=needs_provider), "walk"])
 def test_a_killed_run_and_the_next_one_have_no_event_twice(
     way: str, tmp_path: Path, hooks: Hooks, environment: Mapping[str, str]
 ) -> None:
