@@ -1,6 +1,5 @@
 """Lineage events reach a server on loopback, by a variable or a connection; one that is down holds up nothing."""
 
-import importlib.util
 import json
 import logging
 import socket
@@ -12,16 +11,10 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.alerts.open_lineage import Dataset, Lineage, Work, facet, run_event
 from pipeline_tasks.errors import ContractError
 from tests.channels import Hooks, serving
 
 STARTED = datetime(2026, 11, 20, 1, 2, 3, tzinfo=UTC)
-
-needs_provider = pytest.mark.skipif(
-    importlib.util.find_spec("openlineage") is None,
-    reason="apache-airflow-providers-openlineage is not installed (requirements-dev.txt has it)",
-)
 
 
 @pytest.fixture
@@ -137,6 +130,28 @@ def test_what_cannot_be_said_is_no_error(hooks: Hooks, monkeypatch: pytest.Monke
     assert hooks.received == []
 
 
+def of_run(root: Path, task_id: str, reply: object, **task: Any) -> Any:
+    """Return what a callback gets of a task of a run that succeeded, and what it replied."""
+    given = context(task_id, params={"root": str(root), "input": "s3://crawl/day", "partitions": 0})
+    given["dag_run"] = SimpleNamespace(run_type="", partition_key="2026-11-20")
+    given["ti"].xcom_pull = lambda **_: reply
+    given["task"] = SimpleNamespace(retries=3, dataset=lambda _: "web", **task)
+    return given
+
+
+def test_a_task_that_commits_nothing_has_read_no_landing(
+    hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_airflow.alerts.openlineage import lineage_completed
+
+    monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
+    lineage_completed(of_run(tmp_path, "index", {"indexed": 3}, manifest=""))
+    lineage_completed(of_run(tmp_path, "land", [{"verdict": ""}], manifest="land/a/manifest.json"))
+    index, land = hooks.bodies()
+    assert index["inputs"] == index["outputs"] == []
+    assert [dataset["name"] for dataset in (*land["inputs"], *land["outputs"])] == ["day", f"{tmp_path}/web/land"]
+
+
 def test_a_manifest_that_cannot_be_read_costs_the_facets_and_not_the_event(
     hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,12 +159,8 @@ def test_a_manifest_that_cannot_be_read_costs_the_facets_and_not_the_event(
 
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
     reply = {"manifest": "extract/a/manifest.json", "rows_in": 5, "rows": 3, "bytes": 99}
-    given = context(
-        "extract.seal", params={"root": str(tmp_path), "partitions": 0}, dag_run=SimpleNamespace(run_type="")
-    )
-    given["ti"].xcom_pull = lambda **_: reply
     part = {"manifest": "ingest/b/manifest.json"}
-    given["task"] = SimpleNamespace(retries=3, dataset=lambda _: "web", refined=part, manifest="")
+    given = of_run(tmp_path, "extract.seal", reply, refined=part, manifest="")
     with caplog.at_level(logging.INFO, logger="refinery"):
         lineage_completed(given)
     [event] = hooks.bodies()
@@ -157,36 +168,3 @@ def test_a_manifest_that_cannot_be_read_costs_the_facets_and_not_the_event(
     assert event["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 3
     assert event["outputs"][0]["facets"].keys() == {"version"}
     assert "lineage  the event has no facets of columns and rows (RecipeError)" in caplog.text
-
-
-@needs_provider
-def test_the_provider_hides_no_column_whose_name_is_like_a_secret_s() -> None:
-    from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
-    from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
-    from openlineage.client.serde import Serde
-    from refinery_airflow.alerts.openlineage import Traced
-
-    columns = facet("1-2-0/SchemaDatasetFacet", fields=[{"name": "n_tokens", "type": "int64"}])
-    tokens = {"n_tokens": {"inputFields": [{"namespace": "s3://b", "name": "web/extract", "field": "text"}]}}
-    lineage = facet("1-2-0/ColumnLineageDatasetFacet", fields=tokens, dataset=[])
-    written = Dataset("s3://b", "web/tokenize", "1", 3, facets={"schema": columns, "columnLineage": lineage})
-    task = Traced()
-    task.lineage = Lineage([Dataset("s3://b", "web/extract", rows=3)], [written])
-    told = task.get_openlineage_facets_on_complete(None)
-    run = Run("0176a8c2-fe01-7439-87e6-56a1a1b4029f")
-    named = {"run": run, "job": Job("a", "b"), "eventType": RunState.COMPLETE, "eventTime": "2026-11-20T01:02:03Z"}
-    event = RunEvent(**named, inputs=told.inputs, outputs=told.outputs)
-    sent = Serde.to_dict(OpenLineageAdapter()._redacter.redact(event, max_depth=20))
-    work = Work("refinery", "refine", "of 1", "tokenize", "tokenize.seal")
-    ours = run_event("COMPLETE", "2026-11-20T01:02:03Z", work, task.lineage)
-    assert (sent["inputs"], sent["outputs"]) == (ours["inputs"], ours["outputs"])
-
-
-@needs_provider
-def test_a_try_that_failed_has_read_and_written_nothing() -> None:
-    from refinery_airflow.alerts.openlineage import Traced
-
-    task = Traced()
-    task.lineage = Lineage([Dataset("s3://b", "web/extract")], [Dataset("s3://b", "web/tokenize")])
-    told = task.get_openlineage_facets_on_failure(None)
-    assert told.inputs == told.outputs == []

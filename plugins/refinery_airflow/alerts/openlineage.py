@@ -1,7 +1,7 @@
 """Sends OpenLineage events of a run's tasks to a lineage server, if one is set.
 
-Where Airflow's provider of OpenLineage sends events of a task, it asks the operator what was read and written, and
-nothing else is sent. Without it, or where it has no server, events are sent from here:
+Where Airflow's provider of OpenLineage sends the events of a task (`openlineage_provider`), nothing else is sent.
+Without it, or where it has no server, events are sent from here:
 
 `OPENLINEAGE_URL`       the server, as OpenLineage's own clients read it, with `_ENDPOINT`, `_API_KEY` and `_DISABLED`
 `refinery_openlineage`  without that variable, this connection: HTTP; login and password, or headers as extra
@@ -15,8 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import BaseOperator, Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -25,7 +24,6 @@ from pipeline_tasks.alerts.lineage_facets import described
 from pipeline_tasks.alerts.open_lineage import (
     NOTHING,
     EventType,
-    Facet,
     Lineage,
     Work,
     dataset_of,
@@ -35,10 +33,8 @@ from pipeline_tasks.alerts.open_lineage import (
 from pipeline_tasks.alerts.sent import harmless
 from pipeline_tasks.alerts.verdicts import failure_reason
 from pipeline_tasks.flow.attempt import Run
+from refinery_airflow.alerts.openlineage_provider import provider_sends
 from refinery_airflow.runs.run import run_of
-
-if TYPE_CHECKING:
-    from airflow.providers.openlineage.extractors import OperatorLineage
 
 log = logging.getLogger("refinery")
 
@@ -120,20 +116,6 @@ def _emit(context: Context, event: EventType, *, time: datetime | None = None) -
             _post(address, run_event(event, at, work_of(context), lineage, error=error))
 
 
-def provider_sends(context: Context) -> bool:
-    """Return whether Airflow's provider of OpenLineage sends the events of a task: it is installed and has a server.
-
-    It listens to Airflow's own runner of tasks, and not to `refinery run`.
-    """
-    try:
-        from airflow.providers.openlineage import conf
-    except ImportError:
-        return False
-    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-
-    return isinstance(context["ti"], RuntimeTaskInstance) and not conf.is_disabled()
-
-
 def work_of(context: Context) -> Work:
     """Return the job of a task: a stage for each task of its own, a gate, or the task."""
     task = context["ti"]
@@ -170,7 +152,7 @@ def datasets_of(context: Context) -> Lineage:
     if isinstance(reply, Mapping) and "documents" in reply:
         version = {"version": str(reply["version"]), "rows": reply["documents"]}
         return Lineage(read, [dataset_of(run.root, "datasets", recipe, **version)])
-    return Lineage(read) if read else _of_first_task(task, run, recipe)
+    return Lineage(read) if read or not task.manifest else _of_first_task(task, run, recipe)
 
 
 def _reply_of(context: Context) -> object:
@@ -179,8 +161,7 @@ def _reply_of(context: Context) -> object:
 
 def _of_first_task(task: BaseOperator, run: Run, recipe: str) -> Lineage:
     """Return what the first task of a run read and wrote: it has no manifest before its own."""
-    written = [manifest_dataset(run.root, recipe, task.manifest)] if task.manifest else []
-    return Lineage([dataset_of(run.input)] if run.input else [], written)
+    return Lineage([dataset_of(run.input)] if run.input else [], [manifest_dataset(run.root, recipe, task.manifest)])
 
 
 def _manifests_read(task: BaseOperator) -> Sequence[str]:
@@ -248,74 +229,3 @@ def _session(address: str) -> tuple[Any, str]:
     if key := os.environ.get("OPENLINEAGE_API_KEY"):
         session.headers["Authorization"] = f"Bearer {key}"
     return session, address
-
-
-# --- Airflow's provider -------------------------------------------------------------------------------------------
-
-
-class Traced:
-    """An operator that says to Airflow's provider of OpenLineage what it read and wrote."""
-
-    lineage: Lineage = NOTHING
-    """What a task that succeeded has read and written; a class attribute, as a task that did not has nothing."""
-
-    def get_openlineage_facets_on_complete(self, task_instance: object) -> "OperatorLineage":  # noqa: ARG002 -- the provider's signature
-        """Return what was read and written, as the provider sends it."""
-        return _of_provider(self.lineage)
-
-    def get_openlineage_facets_on_failure(self, task_instance: object) -> "OperatorLineage":  # noqa: ARG002 -- as above
-        """Return nothing: a try that failed has committed nothing."""
-        return _of_provider(NOTHING)
-
-
-def _of_provider(lineage: Lineage) -> "OperatorLineage":
-    from airflow.providers.openlineage.extractors import OperatorLineage
-    from openlineage.client.event_v2 import InputDataset, OutputDataset
-    from openlineage.client.facet_v2 import DatasetFacet, InputDatasetFacet, OutputDatasetFacet
-
-    inputs = [
-        InputDataset(
-            each.namespace,
-            each.name,
-            facets=_typed(each.own_facets(), DatasetFacet),
-            inputFacets=_typed(each.facets_of_run("input"), InputDatasetFacet),
-        )
-        for each in lineage.inputs
-    ]
-    outputs = [
-        OutputDataset(
-            each.namespace,
-            each.name,
-            facets=_typed(each.own_facets(), DatasetFacet),
-            outputFacets=_typed(each.facets_of_run("output"), OutputDatasetFacet),
-        )
-        for each in lineage.outputs
-    ]
-    return OperatorLineage(inputs=inputs, outputs=outputs)
-
-
-def _typed(facets: Mapping[str, Facet], kind: type) -> dict[str, Any]:
-    return {name: _facet_of(_open(kind), facet) for name, facet in facets.items()}
-
-
-def _facet_of(kind: type, facet: Facet) -> Any:  # noqa: ANN401 -- a class that is made from the facet's fields
-    fields = {name: value for name, value in facet.items() if not name.startswith("_")}
-    typed = kind(producer=facet["_producer"]).with_additional_properties(**fields)
-    typed._schemaURL = facet["_schemaURL"]  # noqa: SLF001 -- the client sets that of the class
-    return typed
-
-
-@cache
-def _open(kind: type) -> type:
-    """Return a class of facets whose values are sent as they are.
-
-    The provider hides what is below a key that is like a secret's, and columns have such names: `tokens`, `n_tokens`.
-    """
-    import attrs
-
-    class Open(kind):  # type: ignore[misc]  # of a package that need not be installed
-        @property
-        def skip_redact(self) -> list[str]:
-            return [each.name for each in attrs.fields(type(self))]
-
-    return Open

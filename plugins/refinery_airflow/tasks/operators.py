@@ -24,7 +24,8 @@ from pipeline_tasks.service.requests.publication import ExportReply, IndexReply,
 from pipeline_tasks.service.requests.stages import PlannedStep, PreflightRequest, RecordRequest
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.alerts.metrics import count_stage
-from refinery_airflow.alerts.openlineage import Traced, lineage_completed, lineage_failed, lineage_started
+from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
+from refinery_airflow.alerts.openlineage_provider import Traced
 from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.runs.run import announce, base, is_here, run_of
 from refinery_airflow.tasks.approval import Reviewed
