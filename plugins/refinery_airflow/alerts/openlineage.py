@@ -20,7 +20,6 @@ from typing import Any
 from airflow.sdk import BaseOperator, Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pipeline_tasks.alerts.lineage_facets import described
 from pipeline_tasks.alerts.open_lineage import (
     NOTHING,
     EventType,
@@ -135,6 +134,8 @@ def lineage_of(context: Context) -> Lineage:
 
     def describe() -> None:
         with harmless("lineage", "the event has no facets of columns and rows"):
+            from pipeline_tasks.alerts.lineage_facets import described  # parsing DAGs needs none of its 30 modules
+
             outcomes.append(described(run.root, plain, snapshot=run.snapshot, verdict=verdict))
 
     _within(READING, describe)
