@@ -20,7 +20,7 @@ from tests.airflow_server import land
 from tests.channels import Hooks, serving
 from tests.embedded import PLUGINS, PROJECT, embed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # two runs of Airflow, on a busy machine
 
 needs_provider = pytest.mark.skipif(
     importlib.util.find_spec("openlineage") is None,
