@@ -51,7 +51,6 @@ FilePath = NewType("FilePath", str)
 NO_FILE = FilePath("")
 """The parameter names no file."""
 
-
 WHOLE = -1
 """`Shard.start` of a shard that is no piece of a landed file."""
 
@@ -125,7 +124,6 @@ QUICK = {b"refinery.compression": b"quick"}
 
 At the usual one it takes twice as long and saves no byte. The metadata is not stored.
 """
-
 
 BUCKET_BYTES = 128_000_000
 """Bytes of the input that one bucket is to have: as text, three to four times as many, of which a task has two copies.
@@ -320,11 +318,10 @@ class Idle(NamedTuple):
 class Stage(Generic[P]):
     """The card that each stage module exports as `STAGE`.
 
-    `version` is bumped when output changes for the same params. `splits` promises that
-    run(a + b) == run(a) + run(b), so Airflow may map it over partitions. `profiled` names
-    output columns that are profiled into the manifest's metrics (whole numbers: count, sum
-    and a histogram; ratios: a histogram; strings: value counts). `spread` names columns of which
-    `group` leaves the place to chance: the manifest counts where their values are. `reasons` lists every reason
+    `version` is bumped when output changes for the same params. `splits` promises that run(a + b) == run(a) + run(b),
+    so Airflow may map it over partitions. `profiled` names output columns that are profiled into the manifest's metrics
+    (whole numbers: count, sum and a histogram; ratios: a histogram; strings: value counts). `spread` names columns of
+    which `group` leaves the place to chance: the manifest counts where their values are. `reasons` lists every reason
     the stage can give. `history` declares the sections that the stage saves. `reads_history` is False for a stage that
     saves history only for readers outside the pipeline: its output does not depend on earlier snapshots.
     `resources` returns the files that params name: their digests, not their paths, are part of identity. `check_files`
@@ -349,8 +346,9 @@ class Stage(Generic[P]):
     checked; they have the secret that they need where the environment has it. `empty` says what an empty section of a
     recipe means, where that is narrower than one may think. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
-    says where in texts it finds something. `dials` returns the params that say how much of its source a text has. These
-    are facets (`facets`): they are no identity.
+    says where in texts it finds something. `dials` returns the params that say how much of its source a text has.
+    `changes` names columns that come out with other values, and `derived_from` those that these, what it adds and which
+    rows it keeps follow from, if not all that it reads. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -395,6 +393,8 @@ class Stage(Generic[P]):
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
     spans: Spans | None = None
     dials: Callable[[P], tuple[Dial, ...]] | None = None
+    changes: tuple[str, ...] = ()
+    derived_from: tuple[str, ...] = ()
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -3,9 +3,9 @@
 The fields are those of the specification 2-0-2 (https://openlineage.io/spec/2-0-2/OpenLineage.json) and of its facets.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,7 +13,15 @@ from pipeline_tasks.sealed import path_of
 
 EventType = Literal["START", "COMPLETE", "FAIL"]
 
+Side = Literal["input", "output"]
+
 SPEC = "https://openlineage.io/spec"
+
+STATISTICS: Mapping[Side, str] = {
+    "input": "1-0-0/InputStatisticsInputDatasetFacet",
+    "output": "1-0-2/OutputStatisticsOutputDatasetFacet",
+}
+"""The facets that have the counts of what was read and written."""
 
 PRODUCER = "urn:refinery"
 """The URI of what sends the events; each event and each facet of it names it."""
@@ -47,13 +55,42 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What is read or written: a URI's namespace and name, its version ("" without), and its counts (None: unknown)."""
+    """What is read or written: a URI's namespace and name, its version ("" without), and its counts (None: unknown).
+
+    `size` is in bytes. `manifest` is the reference of the manifest whose path is the version, "" for another version.
+    `facets` are of the dataset, `of_run` of this run's reading or writing, by their names.
+    """
 
     namespace: str
     name: str
     version: str = ""
     rows: int | None = None
     size: int | None = None
+    files: int | None = None
+    manifest: str = ""
+    facets: Mapping[str, Facet] = field(default_factory=dict)
+    of_run: Mapping[str, Facet] = field(default_factory=dict)
+
+    def own_facets(self) -> dict[str, Facet]:
+        """Return the facets of the dataset, its version among them."""
+        version = {"version": facet("1-0-1/DatasetVersionDatasetFacet", datasetVersion=self.version)}
+        return {**(version if self.version else {}), **self.facets}
+
+    def facets_of_run(self, side: Side) -> dict[str, Facet]:
+        """Return the facets of this run's reading or writing, its counts among them."""
+        counts = {"rowCount": self.rows, "size": self.size, "fileCount": self.files}
+        known = {name: count for name, count in counts.items() if count is not None}
+        return {**({f"{side}Statistics": facet(STATISTICS[side], **known)} if known else {}), **self.of_run}
+
+
+class Lineage(NamedTuple):
+    """What a run of a job read and wrote."""
+
+    inputs: Sequence[Dataset] = ()
+    outputs: Sequence[Dataset] = ()
+
+
+NOTHING = Lineage()
 
 
 def dataset_of(uri: str, *below: str, version: str = "", rows: int | None = None, size: int | None = None) -> Dataset:
@@ -68,23 +105,22 @@ def dataset_of(uri: str, *below: str, version: str = "", rows: int | None = None
 def manifest_dataset(root: str, recipe: str, manifest: str, **counts: int | None) -> Dataset:
     """Return the dataset of a recipe's stage, whose versions are its manifests; `manifest` is a path or reference."""
     path = path_of(manifest)
-    return dataset_of(root, recipe, path.partition("/")[0], version=path, **counts)
+    return replace(dataset_of(root, recipe, path.partition("/")[0], version=path, **counts), manifest=manifest)
 
 
 def run_event(
     event: EventType,
     time: str,
     work: Work,
+    lineage: Lineage = NOTHING,
     *,
-    inputs: Sequence[Dataset] = (),
-    outputs: Sequence[Dataset] = (),
     error: str = "",
 ) -> dict[str, Any]:
     """Return a run event; `time` is that of ISO 8601 with its offset from UTC."""
     run_facets = {"parent": _parent(work)}
     if error:
-        run_facets["errorMessage"] = _facet("1-0-1/ErrorMessageRunFacet", message=error, programmingLanguage="PYTHON")
-    job_facets = {"jobType": _facet("2-0-4/JobTypeJobFacet", processingType="BATCH", integration="REFINERY")}
+        run_facets["errorMessage"] = facet("1-0-1/ErrorMessageRunFacet", message=error, programmingLanguage="PYTHON")
+    job_facets = {"jobType": facet("2-0-4/JobTypeJobFacet", processingType="BATCH", integration="REFINERY")}
     return {
         "eventType": event,
         "eventTime": time,
@@ -92,34 +128,34 @@ def run_event(
         "schemaURL": f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
         "run": {"runId": work.run_id, "facets": run_facets},
         "job": {"namespace": work.namespace, "name": f"{work.dag}.{work.job}", "facets": job_facets},
-        "inputs": [_described(dataset, "input", "1-0-0/InputStatisticsInputDatasetFacet") for dataset in inputs],
-        "outputs": [_described(dataset, "output", "1-0-2/OutputStatisticsOutputDatasetFacet") for dataset in outputs],
+        "inputs": [_described(dataset, "input") for dataset in lineage.inputs],
+        "outputs": [_described(dataset, "output") for dataset in lineage.outputs],
     }
 
 
 def _parent(work: Work) -> Facet:
     job = {"namespace": work.namespace, "name": work.dag}
-    return _facet("1-2-0/ParentRunFacet", run={"runId": work.parent_id}, job=job)
+    return facet("1-2-0/ParentRunFacet", run={"runId": work.parent_id}, job=job)
 
 
-def _described(dataset: Dataset, side: Literal["input", "output"], kind: str) -> dict[str, Any]:
-    """Return a dataset with its version, and with its counts as a facet of a kind."""
-    counts = {"rowCount": dataset.rows, "size": dataset.size}
-    known = {name: count for name, count in counts.items() if count is not None}
-    version = {"version": _facet("1-0-1/DatasetVersionDatasetFacet", datasetVersion=dataset.version)}
+def _described(dataset: Dataset, side: Side) -> dict[str, Any]:
     return {
         "namespace": dataset.namespace,
         "name": dataset.name,
-        "facets": version if dataset.version else {},
-        f"{side}Facets": {f"{side}Statistics": _facet(kind, **known)} if known else {},
+        "facets": dataset.own_facets(),
+        f"{side}Facets": dataset.facets_of_run(side),
     }
 
 
-def _facet(kind: str, **fields: object) -> Facet:
-    """Return a facet of a kind, which is its version and name in the specification."""
+def facet(kind: str, **fields: object) -> Facet:
+    """Return a facet of a kind, which is the version, file and name of its definition in the specification.
+
+    The name may be left out: it is that of the file.
+    """
+    path, _, name = kind.partition("#")
     return {
         "_producer": PRODUCER,
-        "_schemaURL": f"{SPEC}/facets/{kind}.json#/$defs/{kind.partition('/')[2]}",
+        "_schemaURL": f"{SPEC}/facets/{path}.json#/$defs/{name or path.partition('/')[2]}",
         **fields,
     }
 

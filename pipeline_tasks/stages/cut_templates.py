@@ -271,4 +271,5 @@ STAGE = Stage(
     canceled=canceled,
     cost=UnitCost(0.05, 1.00, 0.05, 4, requests=Requests(43, 19), rows=1.0),
     buckets=Grouped(by_id=True, keeps=True),
+    changes=("text", "chars"),
 )

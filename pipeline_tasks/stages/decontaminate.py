@@ -379,4 +379,6 @@ STAGE = Stage(
         Bound("score", params.score, CONTAMINATED, measured=highest_scores, rejects="from", side="higher"),
     ),
     cost=UnitCost(0.23, 1.00, 0.34, 4, requests=Requests(26, 6), rows=1.0),
+    changes=("text", "chars"),
+    derived_from=("text",),
 )

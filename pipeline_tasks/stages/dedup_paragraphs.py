@@ -280,4 +280,5 @@ STAGE = Stage(
     cost=UnitCost(0.30, 1.01, 0.18, 4),
     buckets=Grouped(by_id=True, keeps=True),
     wiring=Wiring(follows=("dedup_exact",)),
+    changes=("text", "chars"),
 )

@@ -123,4 +123,5 @@ STAGE = Stage(
     title="embeddings",
     cost=UnitCost(60.0, 1.2, 0.2, 4),
     vectors=vectors,
+    derived_from=("text", "title"),
 )

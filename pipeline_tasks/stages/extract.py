@@ -596,4 +596,6 @@ STAGE = Stage(
     dials=dials,
     bounds=lambda params: (Bound("min_chars", params.min_chars, TOO_SHORT, ("chars",), most=math.inf),),
     cost=UnitCost(0.27, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
+    changes=("text",),
+    derived_from=("payload", "text", "url", "crawled_at", "kind", "content_type", "metadata", "type", IMAGE_TEXTS),
 )

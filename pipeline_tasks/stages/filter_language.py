@@ -525,4 +525,5 @@ STAGE = Stage(
     "`keep` (`keep: []` keeps all), as recipe web does",
     languages=languages,
     cost=UnitCost(0.21, 1.01, 0.02, 5, requests=Requests(20, 5), rows=0.934, published=0.40),
+    changes=("text", "chars"),
 )

@@ -471,4 +471,5 @@ STAGE = Stage(
     empty=f"the rules of FineWeb ({', '.join(FINEWEB)}), made for English prose: they reject code and lists; name "
     f"`profiles` (of {', '.join(FILTERS)}) and `packs` ({', '.join((*packs.SETS, packs.NONE))}), as recipe web does",
     cost=UnitCost(0.3, 1.25, 0.26, 5, requests=Requests(23, 4), rows=0.735, published=0.50),
+    changes=("text", "chars"),
 )

@@ -482,4 +482,6 @@ STAGE = Stage(
     unread=unread,
     spans=Spans(SPANS.name, KINDS),
     cost=UnitCost(0.2, 1.02, 0.02, 4),
+    changes=("text", "title", "chars"),
+    derived_from=("text", "title", "language"),
 )

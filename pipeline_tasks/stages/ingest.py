@@ -446,4 +446,5 @@ STAGE = Stage(
     cost=UnitCost(0.026, 1.01, 0.02, 5, requests=Requests(21, 7), rows=0.598),
     wiring=Wiring(serves={"rights": "check_rights"}, passes={"extract": ("types",)}),
     no_page=NO_PAGE,
+    changes=("payload", "text"),
 )

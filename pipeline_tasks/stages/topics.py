@@ -117,4 +117,5 @@ STAGE = Stage(
     title="topics",
     cost=UnitCost(0.1, 1.00, 0.02, 4),
     vectors=vectors,
+    derived_from=("embedding", "embedding_model"),
 )

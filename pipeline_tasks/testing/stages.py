@@ -5,16 +5,19 @@ Of no rows a stage keeps none, with the columns that it always has.
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.facets import DEAREST
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stage import Stage
 from pipeline_tasks.testing.refining import commit_parent, refined, rows
 
 MANY = 4096
@@ -39,6 +42,7 @@ def check_stage(name: str, given: pa.Table, params: Mapping[str, Any] | None = N
     _check_card(name)
     whole = _run(name, [given], params)
     _check_rows(name, given, whole)
+    _check_columns(name, given, whole, params)
     _require_same(name, whole, _run(name, [given], params), "again")
     _require_same(name, whole, _run(name, [given], params, batch_rows=1), "for batches of 1 row")
     nothing = _run(name, [given.slice(0, 0)], params)
@@ -80,6 +84,41 @@ def _check_rows(name: str, given: pa.Table, whole: Checked) -> None:
     assert not unknown, f"{name}: the card does not have the reasons {', '.join(unknown)}"
     for row in whole.rejects.select(["reason", "evidence"]).to_pylist() if len(whole.rejects) else ():
         assert json.loads(row["evidence"] or "null") is not None, f"{name}: {row['reason']} has no evidence"
+
+
+def _check_columns(name: str, given: pa.Table, whole: Checked, params: Mapping[str, Any] | None) -> None:
+    """Raise AssertionError unless columns change, and follow from others, as the card says of both."""
+    card, kept = stage_card(name), whole.kept
+    same = [column for column in kept.column_names if column in given.column_names and column not in card.changes]
+    if card.conserves != "tokens" and same:
+        before = set(map(repr, given.select(same).to_pylist()))
+        changed = [column for column in same if _values(kept[column]) - _values(given[column])]
+        of_rows = {repr(row) for row in kept.select(same).to_pylist()} - before
+        assert not of_rows, f"{name}: `changes` on its card lacks columns that it changes: {changed or same}"
+    if card.derived_from:
+        made = [column for column in kept.column_names if column not in same]
+        other = _run(name, [_with_others(given, {*_sources(card, params), *card.changes, "id"})], params).kept
+        assert kept.select(made).equals(other.select(made)), f"{name}: {made} follow from more than `derived_from` says"
+
+
+def _values(column: pa.ChunkedArray) -> set[str]:
+    return set(map(repr, column.to_pylist()))
+
+
+def _sources(card: Stage[Any], params: Mapping[str, Any] | None) -> tuple[str, ...]:
+    bound = bind(card, params or {})
+    return (*card.derived_from, *(card.reads_for(bound) if card.reads_for else ()))
+
+
+def _with_others(given: pa.Table, sources: Collection[str]) -> pa.Table:
+    """Return rows with other texts and numbers in every column of those that is no source."""
+    for at, field in enumerate(given.schema):
+        if field.name not in sources and pa.types.is_integer(field.type):
+            given = given.set_column(at, field, pc.add(given[field.name], pa.scalar(1, field.type)))
+        elif field.name not in sources and (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            other = pa.scalar("~", field.type)
+            given = given.set_column(at, field, pc.binary_join_element_wise(given[field.name], other, other))
+    return given
 
 
 def _require_same(name: str, whole: Checked, other: Checked, how: str) -> None:

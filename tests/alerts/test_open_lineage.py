@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.alerts.open_lineage import Work, dataset_of, manifest_dataset, run_event
+from pipeline_tasks.alerts.open_lineage import Lineage, Work, dataset_of, manifest_dataset, run_event
 
 WORK = Work("refinery", "refine", "manual__1", "extract", "extract.seal")
 
@@ -50,7 +50,7 @@ def test_a_manifest_is_a_version_of_its_stage() -> None:
 def test_an_event_has_the_fields_of_the_specification() -> None:
     read = manifest_dataset("s3://b/r", "web", "ingest/1/manifest.json", rows=12)
     written = manifest_dataset("s3://b/r", "web", "extract/2/manifest.json", rows=9, size=0)
-    event = run_event("COMPLETE", "2026-11-20T01:02:03+00:00", WORK, inputs=[read], outputs=[written])
+    event = run_event("COMPLETE", "2026-11-20T01:02:03+00:00", WORK, Lineage([read], [written]))
     assert json.loads(json.dumps(event)) == event
     assert {"eventType", "eventTime", "producer", "schemaURL", "run", "job", "inputs", "outputs"} == event.keys()
     assert str(uuid.UUID(event["run"]["runId"])) == event["run"]["runId"]

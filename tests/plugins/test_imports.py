@@ -99,6 +99,7 @@ ALLOWED = {
     "plugins/refinery_airflow/tasks/models.py": REQUESTS,
     "plugins/refinery_airflow/questions.py": {"ask.known"},
     "plugins/refinery_airflow/alerts/openlineage.py": {"alerts", "flow.attempt", *VOCABULARY},
+    "plugins/refinery_airflow/alerts/openlineage_provider.py": {"alerts"},
     "plugins/refinery_airflow/tasks/operators.py": {"flow", *VOCABULARY, *REQUESTS},
     "plugins/refinery_airflow/pages/overview.py": READS | {"flow.plan"},
     "plugins/refinery_airflow/runs/places.py": {"binding.places_in", "store.store_settings", *VOCABULARY},

@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,3 +128,43 @@ def test_what_cannot_be_said_is_no_error(hooks: Hooks, monkeypatch: pytest.Monke
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
     lineage_completed(context())
     assert hooks.received == []
+
+
+def of_run(root: Path, task_id: str, reply: object, **task: Any) -> Any:
+    """Return what a callback gets of a task of a run that succeeded, and what it replied."""
+    given = context(task_id, params={"root": str(root), "input": "s3://crawl/day", "partitions": 0})
+    given["dag_run"] = SimpleNamespace(run_type="", partition_key="2026-11-20")
+    given["ti"].xcom_pull = lambda **_: reply
+    given["task"] = SimpleNamespace(retries=3, dataset=lambda _: "web", **task)
+    return given
+
+
+def test_a_task_that_commits_nothing_has_read_no_landing(
+    hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_airflow.alerts.openlineage import lineage_completed
+
+    monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
+    lineage_completed(of_run(tmp_path, "index", {"indexed": 3}, manifest=""))
+    lineage_completed(of_run(tmp_path, "land", [{"verdict": ""}], manifest="land/a/manifest.json"))
+    index, land = hooks.bodies()
+    assert index["inputs"] == index["outputs"] == []
+    assert [dataset["name"] for dataset in (*land["inputs"], *land["outputs"])] == ["day", f"{tmp_path}/web/land"]
+
+
+def test_a_manifest_that_cannot_be_read_costs_the_facets_and_not_the_event(
+    hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from refinery_airflow.alerts.openlineage import lineage_completed
+
+    monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
+    reply = {"manifest": "extract/a/manifest.json", "rows_in": 5, "rows": 3, "bytes": 99}
+    part = {"manifest": "ingest/b/manifest.json"}
+    given = of_run(tmp_path, "extract.seal", reply, refined=part, manifest="")
+    with caplog.at_level(logging.INFO, logger="refinery"):
+        lineage_completed(given)
+    [event] = hooks.bodies()
+    assert event["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 5
+    assert event["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    assert event["outputs"][0]["facets"].keys() == {"version"}
+    assert "lineage  the event has no facets of columns and rows (RecipeError)" in caplog.text

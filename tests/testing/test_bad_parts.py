@@ -74,6 +74,19 @@ def without_the_column(batches: Batches) -> Batches:
         yield reject(batch, pa.nulls(len(batch), pa.string()))
 
 
+def with_other_texts(batches: Batches) -> Batches:
+    for batch in batches:
+        yield of_length(replace_column(batch, "text", pc.utf8_upper(batch["text"])))
+
+
+def of_texts(batches: Batches) -> Batches:
+    yield from map(of_length, batches)
+
+
+def of_length(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return with_lines(batch, pc.utf8_length(batch["text"]).cast(pa.int64()))
+
+
 def run(shards: Shards, params: a_stage.Params, on: Engine, kernel: Any) -> Shards:
     del params
     return on.map(kernel, shards)
@@ -88,6 +101,8 @@ BAD_STAGES = {
     "no evidence": (partial(rejecting, why="a_stage:long", proof=None), {}, "no evidence"),
     "a quarantined row": (partial(rejecting, why="error:odd", proof="{}"), {}, "quarantined"),
     "no column that it promises": (without_the_column, {}, "n_lines"),
+    "other texts": (with_other_texts, {}, "lacks columns that it changes: .'text'"),
+    "made of other columns": (of_texts, {"derived_from": ("url",)}, "`derived_from`"),
     "no cost": (by_the_shard, {"cost": DEAREST}, "`cost`"),
     "no word as a reason": (by_the_shard, {"reasons": ("long",)}, "what:why"),
 }

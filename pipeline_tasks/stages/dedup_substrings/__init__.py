@@ -346,4 +346,5 @@ STAGE = Stage(
     cost=UnitCost(0.60, 1.01, 0.02, 6),
     buckets=Grouped(by_id=True, keeps=True),
     wiring=Wiring(follows=("dedup_exact",)),
+    changes=("text", "chars"),
 )

@@ -42,4 +42,5 @@ STAGE: Stage[Params] = Stage(
     canceled=canceled,
     cost=UnitCost(0.04, 0.02, 0.02, 2),
     wiring=Wiring(builds=True, place=-1, brings=("takedown",)),
+    changes=("n_tokens",),
 )

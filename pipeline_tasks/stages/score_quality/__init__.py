@@ -494,4 +494,5 @@ STAGE = Stage(
     remarks=remarks,
     unread=unread,
     cost=UnitCost(0.38, 1.02, 0.02, 4, requests=Requests(20, 6), rows=1.0, published=0.40),
+    derived_from=("text", "language", "language_score"),
 )

@@ -457,4 +457,6 @@ STAGE = Stage(
     remarks=remarks,
     spans=Spans(REDACTIONS.name, KINDS, recorded_actions, conceal, left),
     cost=UnitCost(0.23, 1.01, 0.01, 2, requests=Requests(13, 3), rows=1.0, published=0.95),
+    changes=("url", "text", "title", "chars"),
+    derived_from=("url", "text", "title", "language"),
 )

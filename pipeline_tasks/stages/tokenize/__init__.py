@@ -75,4 +75,5 @@ STAGE: Stage[Params] = Stage(
     engine="ray",
     cost=UnitCost(0.16, 1.90, 0.92, 3, rows=1.0),
     wiring=Wiring(builds=True, place=1),
+    derived_from=("text",),
 )

@@ -1,5 +1,8 @@
 """Sends OpenLineage events of a run's tasks to a lineage server, if one is set.
 
+Where Airflow's provider of OpenLineage sends the events of a task (`openlineage_provider`), nothing else is sent.
+Without it, or where it has no server, events are sent from here:
+
 `OPENLINEAGE_URL`       the server, as OpenLineage's own clients read it, with `_ENDPOINT`, `_API_KEY` and `_DISABLED`
 `refinery_openlineage`  without that variable, this connection: HTTP; login and password, or headers as extra
 
@@ -9,7 +12,7 @@ That a server fails or does not answer is said in the task's log. It never fails
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,10 +20,19 @@ from typing import Any
 from airflow.sdk import BaseOperator, Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pipeline_tasks.alerts.open_lineage import Dataset, EventType, Work, dataset_of, manifest_dataset, run_event
+from pipeline_tasks.alerts.open_lineage import (
+    NOTHING,
+    EventType,
+    Lineage,
+    Work,
+    dataset_of,
+    manifest_dataset,
+    run_event,
+)
 from pipeline_tasks.alerts.sent import harmless
 from pipeline_tasks.alerts.verdicts import failure_reason
 from pipeline_tasks.flow.attempt import Run
+from refinery_airflow.alerts.openlineage_provider import provider_sends
 from refinery_airflow.runs.run import run_of
 
 log = logging.getLogger("refinery")
@@ -39,6 +51,9 @@ ANSWER = 2.0
 
 ALL = 4.0
 """Seconds that a task waits for it: looking an address up has no limit of its own."""
+
+READING = 10.0
+"""Seconds in which the manifests are read that the facets are of; without them an event has the counts of the reply."""
 
 TAKEN = range(200, 300)
 """Statuses of HTTP with which a server has taken an event; a redirected POST would lose it."""
@@ -62,9 +77,16 @@ def lineage_started(context: Context) -> None:
 
 
 def lineage_completed(context: Context) -> None:
-    """Send what a job read and wrote: the `on_success_callback` of every task."""
-    if not _is_silent(context):
-        _emit(context, "COMPLETE")
+    """Send what a job read and wrote, or keep it for Airflow's provider: the `on_success_callback` of every task.
+
+    Airflow calls it before its listeners. The provider's forks this process, where clients of buckets must not be used.
+    """
+    if _is_silent(context):
+        return
+    with harmless("lineage", "the provider's event has no datasets"):
+        if provider_sends(context):
+            context["task"].lineage = lineage_of(context)
+    _emit(context, "COMPLETE")
 
 
 def lineage_failed(context: Context) -> None:
@@ -85,12 +107,12 @@ def _is_silent(context: Context) -> bool:
 
 def _emit(context: Context, event: EventType, *, time: datetime | None = None) -> None:
     with harmless("lineage", "the event could not be sent"):
-        address = _address()
+        address = "" if provider_sends(context) else _address()
         if address:
             at = (time or datetime.now(UTC)).astimezone(UTC).isoformat()
-            inputs, outputs = datasets_of(context) if event == "COMPLETE" else ((), ())
+            lineage = lineage_of(context) if event == "COMPLETE" else NOTHING
             error = failure_reason(context.get("exception")) if event == "FAIL" else ""
-            _post(address, run_event(event, at, work_of(context), inputs=inputs, outputs=outputs, error=error))
+            _post(address, run_event(event, at, work_of(context), lineage, error=error))
 
 
 def work_of(context: Context) -> Work:
@@ -104,25 +126,43 @@ def work_of(context: Context) -> Work:
 # --- What was read and written ------------------------------------------------------------------------------------
 
 
-def datasets_of(context: Context) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
+def lineage_of(context: Context) -> Lineage:
+    """Return what a task that succeeded read and wrote, with its facets; without those that cannot be read in time."""
+    run, reply, plain = run_of(context), _reply_of(context), datasets_of(context)
+    verdict = reply if isinstance(reply, str) else reply[0]["verdict"] if isinstance(reply, list) and reply else ""
+    outcomes: list[Lineage] = []
+
+    def describe() -> None:
+        with harmless("lineage", "the event has no facets of columns and rows"):
+            from pipeline_tasks.alerts.lineage_facets import described  # parsing DAGs needs none of its 30 modules
+
+            outcomes.append(described(run.root, plain, snapshot=run.snapshot, verdict=verdict))
+
+    _within(READING, describe)
+    return outcomes[0] if outcomes else plain
+
+
+def datasets_of(context: Context) -> Lineage:
     """Return what a task that succeeded read and wrote: manifests, landed files, or a version of the dataset."""
-    task, run = context["task"], run_of(context)
+    task, run, reply = context["task"], run_of(context), _reply_of(context)
     recipe = task.dataset(run)
-    reply = context["ti"].xcom_pull(task_ids=context["ti"].task_id)
     read = [manifest_dataset(run.root, recipe, manifest) for manifest in _manifests_read(task)]
     if isinstance(reply, Mapping) and "rows_in" in reply:
         written = manifest_dataset(run.root, recipe, reply["manifest"], rows=reply["rows"], size=reply["bytes"])
-        return [replace(dataset, rows=reply["rows_in"]) for dataset in read], [written]
+        return Lineage([replace(dataset, rows=reply["rows_in"]) for dataset in read], [written])
     if isinstance(reply, Mapping) and "documents" in reply:
         version = {"version": str(reply["version"]), "rows": reply["documents"]}
-        return read, [dataset_of(run.root, "datasets", recipe, **version)]
-    return (read, []) if read else _of_first_task(task, run, recipe)
+        return Lineage(read, [dataset_of(run.root, "datasets", recipe, **version)])
+    return Lineage(read) if read or not task.manifest else _of_first_task(task, run, recipe)
 
 
-def _of_first_task(task: BaseOperator, run: Run, recipe: str) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
+def _reply_of(context: Context) -> object:
+    return context["ti"].xcom_pull(task_ids=context["ti"].task_id)
+
+
+def _of_first_task(task: BaseOperator, run: Run, recipe: str) -> Lineage:
     """Return what the first task of a run read and wrote: it has no manifest before its own."""
-    written = [manifest_dataset(run.root, recipe, task.manifest)] if task.manifest else []
-    return [dataset_of(run.input)] if run.input else [], written
+    return Lineage([dataset_of(run.input)] if run.input else [], [manifest_dataset(run.root, recipe, task.manifest)])
 
 
 def _manifests_read(task: BaseOperator) -> Sequence[str]:
@@ -154,12 +194,17 @@ def _address() -> str:
 def _post(address: str, event: Mapping[str, Any]) -> None:
     """Send an event, and wait for the answer for a while; log why it was not taken, without the address."""
     outcomes: list[str] = []
-    thread = threading.Thread(target=_deliver, args=(address, event, outcomes), daemon=True)
-    thread.start()
-    thread.join(ALL)
+    _within(ALL, lambda: _deliver(address, event, outcomes))
     outcome = outcomes[0] if outcomes else f"the server has not answered for {ALL:.0f} s"
     if outcome:
         log.warning("lineage  %s was not sent: %s", event["eventType"], outcome)
+
+
+def _within(seconds: float, work: Callable[[], None]) -> None:
+    """Do work, and wait for it for so many seconds; what it does later is for nothing."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
 
 
 def _deliver(address: str, event: Mapping[str, Any], outcomes: list[str]) -> None:

@@ -25,6 +25,7 @@ from pipeline_tasks.service.requests.stages import PlannedStep, PreflightRequest
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.alerts.metrics import count_stage
 from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
+from refinery_airflow.alerts.openlineage_provider import Traced
 from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.runs.run import announce, base, is_here, run_of
 from refinery_airflow.tasks.approval import Reviewed
@@ -63,7 +64,7 @@ def page(kind: str, path: str, recipe: str) -> str:
     return f"{base(recipe)}/{kind}/{path}" if path else ""
 
 
-class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
+class RequestOperator(Traced, BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Base of the operators: keeps the recipe, and sends requests of a run."""
 
     def __init__(self, *, recipe: str, **kwargs: object) -> None:
