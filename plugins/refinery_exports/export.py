@@ -65,6 +65,7 @@ def answer(options: argparse.Namespace) -> int:
     to = outside(options.to, options.root, "--to")
     target = Target(options.format, options.shard_size, with_rejects=not options.no_rejects)
     versions = _versions(options)
+    require_takedowns(options.root)
     for version in versions:
         if COMPOSE in version.manifests:
             _refuse_taken_down(options.root, version)
@@ -91,6 +92,9 @@ def _versions(options: argparse.Namespace) -> list[Version]:
             )
             raise RecipeError(message)
         return [built_version(root, options.recipe)]
+    if number and options.snapshot:
+        message = f"--recipe {options.recipe} names a version by itself; leave --snapshot {options.snapshot} out"
+        raise RecipeError(message)
     if number not in ("", LATEST):
         return [chosen_version(root, recipe, number)]
     if options.snapshot:
@@ -106,7 +110,6 @@ def _named(versions: Sequence[Version]) -> dict[str, str]:
 
 def _refuse_taken_down(root: str, version: Version) -> None:
     """Raise RecipeError if a version has a document that was taken down since it was built."""
-    require_takedowns(root)
     taken = taken_down(root)
     held = None if taken.is_empty else next(uses(root, [version], taken), None)
     if held:

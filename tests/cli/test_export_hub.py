@@ -289,6 +289,17 @@ def test_what_is_taken_down_is_in_no_config_and_counted(
         assert listed["taken_down"] >= len(gone)
 
 
+def test_no_snapshot_is_exported_where_takedowns_were_lost(
+    made: ErasedRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(shutil.copytree(made.root, tmp_path / "root"))
+    assert main(["takedown", root, "--url", address(0, 9), *WHY]) == 0
+    shutil.rmtree(Path(root, "takedowns"))
+    assert export(root, tmp_path / "to", "--recipe", RECIPE) == ContractError.exit_code
+    assert "takedowns" in capsys.readouterr().err
+    assert not (tmp_path / "to").exists()
+
+
 def test_a_dataset_is_exported_from_after_its_takedowns(
     made: ErasedRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -367,6 +378,7 @@ def test_a_build_keeps_the_documents_alone_in_the_root(made: ErasedRoot, tmp_pat
         (["--recipe", f"{RECIPE}@9"], f"recipe {RECIPE} has no version or snapshot '9'"),
         (["--recipe", RECIPE, "--snapshot", "2026-01-01"], "has no version or snapshot '2026-01-01'"),
         (["--recipe", DATASET, "--snapshot", DAYS[0]], f"--snapshot {DAYS[0]} is of a recipe that refines"),
+        (["--recipe", f"{RECIPE}@2", "--snapshot", DAYS[0]], f"--recipe {RECIPE}@2 names a version by itself"),
         (["--recipe", "other"], "no training dataset 'other'"),
     ],
 )
