@@ -47,7 +47,7 @@ nightly-suite: $(VENV)/.installed-dev ## The tests of `make nightly` that need n
 		--record-durations=.refinery/durations-nightly.json
 
 train-test: $(TRAIN)/.installed ## The loader under torch and torchdata, and what reads exports, in an environment without the rest
-	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
+	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py tests/training/test_hub_readers.py
 
 models-test: $(MODELS)/.installed ## Models of torch: scorers on every engine, and models that are trained to judge recipes
 	@$(WITH_MODELS)

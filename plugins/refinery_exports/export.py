@@ -1,23 +1,29 @@
-"""`refinery export` writes a training dataset in the format of another trainer, into a folder or to S3."""
+"""`refinery export` writes what is published in the format of others, into a folder or to S3."""
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.command import add_dataset, add_engine, built_version, number, on_of, outside, print_result
-from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.inspect.looks import looked, names_of
 from pipeline_tasks.inspect.search.find import uses
+from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.ledger.lost_log import require_takedowns
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import MOST_SHARD_BYTES, export_names
+from pipeline_tasks.recipe import COMPOSE, MOST_SHARD_BYTES, export_names
 from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.training.named import LATEST
+from refinery_exports.described import NO_REJECTS, REASONS, TEXTS, Target
 from refinery_exports.exporting import processes, run
 from refinery_exports.format import DATA
-from refinery_exports.versions import Target, export_of
+from refinery_exports.formats import format_of
+from refinery_exports.text.text_files import TableFormat
+from refinery_exports.versions import export_of
 
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
@@ -39,6 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most bytes of a shard's ids as the dataset stores them, or of text, as 256MiB (default: the format's)",
     )
     parser.add_argument(
+        "--snapshot", default="", metavar="S", help="of a recipe that refines: this snapshot alone (default: all)"
+    )
+    parser.add_argument(
+        "--rejects",
+        choices=(NO_REJECTS, REASONS, TEXTS),
+        default=REASONS,
+        help=f"what `hub` writes of rows that were not kept (default: {REASONS}: all but what their pages said)",
+    )
+    parser.add_argument(
         "--workers",
         type=number(int, 1, MOST_WORKERS),
         default=0,
@@ -51,19 +66,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Log that the texts of a version leave the root, export it, and print the files."""
     to = outside(options.to, options.root, "--to")
-    version = built_version(options.root, options.recipe)
-    _refuse_taken_down(options.root, version)
-    export = export_of(options.root, version, Target(options.format, options.shard_size))
-    rows = export.expected.get("documents") or export.expected["sequences"]
-    looked(options, rows, version=version, format=options.format)
-    listed = run(export, to, on_of("export", version.recipe, options, processes(options.workers)))
+    target = Target(options.format, options.shard_size, rejects=options.rejects)
+    versions = _versions(options)
+    require_takedowns(options.root)
+    for version in versions:
+        if COMPOSE in version.manifests:
+            _refuse_taken_down(options.root, version)
+    export = export_of(options.root, versions, target)
+    rows = next(export.expected[name] for name in ("documents", "sequences", "rows") if name in export.expected)
+    looked(options, rows, version=_named(versions), format=options.format)
+    listed = run(export, to, on_of("export", versions[0].recipe, options, processes(options.workers)))
     print_result(options, {"to": to, **listed}, _lines(to, listed))
     return 0
 
 
+def _versions(options: argparse.Namespace) -> list[Version]:
+    """Return the version of a training dataset, or in a format of all rows those of a recipe's snapshots.
+
+    These are the newest of every snapshot, of the named one, or the version of a number.
+    """
+    recipe, _, number = options.recipe.partition("@")
+    root, refines = options.root, version_log.recipes(options.root)
+    is_of_tables = isinstance(format_of(options.format), TableFormat)
+    if not is_of_tables or recipe not in refines or version_log.is_build(root, recipe):
+        if options.snapshot:
+            message = (
+                f"--snapshot {options.snapshot} is of a recipe that refines, and in a format of all rows; leave it out"
+            )
+            raise RecipeError(message)
+        return [built_version(root, options.recipe)]
+    if number and options.snapshot:
+        message = f"--recipe {options.recipe} names a version by itself; leave --snapshot {options.snapshot} out"
+        raise RecipeError(message)
+    if number not in ("", LATEST):
+        return [chosen_version(root, recipe, number)]
+    if options.snapshot:
+        return [chosen_version(root, recipe, options.snapshot)]
+    return version_log.latest_by_snapshot(root, recipe) or [current_version(root, recipe)]
+
+
+def _named(versions: Sequence[Version]) -> dict[str, str]:
+    """Return what a look at versions is of."""
+    names = [names_of(version) for version in versions]
+    return {key: ", ".join(dict.fromkeys(each[key] for each in names)) for key in names[0]}
+
+
 def _refuse_taken_down(root: str, version: Version) -> None:
     """Raise RecipeError if a version has a document that was taken down since it was built."""
-    require_takedowns(root)
     taken = taken_down(root)
     held = None if taken.is_empty else next(uses(root, [version], taken), None)
     if held:
@@ -88,6 +137,8 @@ def _bytes(text: str) -> int:
 def _lines(to: str, listed: Mapping[str, Any]) -> Iterator[str]:
     shards = [file for file in listed["files"] if file["path"].startswith(f"{DATA}/")]
     yield from (f"{file['bytes']:>15,}  {to}/{file['path']}" for file in shards)
-    nouns = [noun for noun in ("sequence", "document", "token") if f"{noun}s" in listed]
+    nouns = [noun for noun in ("sequence", "document", "reject", "token") if f"{noun}s" in listed]
     counts = ", ".join(counted(listed[f"{noun}s"], noun) for noun in nouns)
     yield f"{counted(len(shards), 'file')}: {counts}; {to}/README.md says how to read them"
+    if listed.get("rejected") == TEXTS:
+        yield "texts of rejects are as their stages got them: look for personal data before you publish them"

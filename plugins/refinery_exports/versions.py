@@ -1,31 +1,38 @@
-"""Exports versions of a training dataset: which jobs write one in a format, and the card beside its files."""
+"""Exports versions: which jobs write one in a format, and the card beside its files."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline_tasks.engines.each import On
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.datasets.building import plan_of
-from pipeline_tasks.publish.datasets.card import facts_of, front_matter, origin
+from pipeline_tasks.publish.datasets.card import facts_of, front_matter
 from pipeline_tasks.publish.exported import EXPORTS
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.index import NAME
+from refinery_exports.described import (
+    CARD,
+    NO_REJECTS,
+    Target,
+    card_of,
+    configs,
+    facts_of_version,
+    how_to_read,
+    made_by,
+)
 from refinery_exports.exporting import Export, run
 from refinery_exports.format import DATA, LINEAGE, Format, Written
 from refinery_exports.formats import format_of
+from refinery_exports.hub.export import export_of_tables
 from refinery_exports.stretch import open_dataset
 from refinery_exports.text.documents import documents_of
-from refinery_exports.text.text_files import TextFormat
+from refinery_exports.text.text_files import TableFormat, TextFormat
 from refinery_exports.text.texts import DEFAULT_BYTES, shards_of_texts
 from refinery_exports.tokens.token_shards import shards_of_tokens
-
-CARD = "README.md"
 
 LINEAGE_TEXT = (
     "Every shard has a file of the same name in `lineage/`: a row per piece of a document, with its sequence (from 0 "
@@ -41,34 +48,27 @@ COPIES_TEXT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """In which format a version is exported, and how many bytes a shard has (0: as the format has it).
-
-    An export in the root is that of all versions with the same files, and says no number.
-    """
-
-    format: str
-    shard_bytes: int = 0
-    in_root: bool = False
-
-
 def export_in_root(root: str, version: Version, target: Target, on: On) -> dict[str, Any]:
     """Export a version below its own files, where `on` says; return the list of files."""
-    export = export_of(root, version, replace(target, in_root=True))
+    export = export_of(root, [version], replace(target, in_root=True, rejects=NO_REJECTS))
     size = f"-{target.shard_bytes}" if target.shard_bytes else ""
     return run(export, f"{root}/{version.prefix}/{EXPORTS}/{target.format}{size}", on)
 
 
-def export_of(root: str, version: Version, target: Target) -> Export:
-    """Return the export of a version of a training dataset; RecipeError if it is of a snapshot."""
+def export_of(root: str, versions: Sequence[Version], target: Target) -> Export:
+    """Return the export of a version of a training dataset, in a format of all rows also of versions of snapshots.
+
+    RecipeError for snapshots in another format.
+    """
+    format_, version = format_of(target.format), versions[0]
+    if isinstance(format_, TableFormat):
+        return export_of_tables(root, versions, target, format_)
     if COMPOSE not in version.manifests:
         message = (
             f"{root}: version {version.number} of recipe {version.recipe} is of snapshot {version.snapshot}, and only "
-            "training datasets are exported; build one with `refinery build`"
+            f"training datasets are exported as {target.format}; build one with `refinery build`"
         )
         raise RecipeError(message)
-    format_ = format_of(target.format)
     if isinstance(format_, TextFormat):
         return _texts(root, version, target, format_)
     return _tokens(root, version, target, format_)
@@ -79,14 +79,14 @@ def _tokens(root: str, version: Version, target: Target, format_: Format) -> Exp
     dataset = open_dataset(root, version.prefix)
     shard_bytes = target.shard_bytes or format_.shard_bytes
     index = json.loads(read_published_file(root, version.file(NAME)))
-    facts = {**_facts(version, target), "dataset": dataset.index.digest, "shard_bytes": shard_bytes}
+    facts = {**facts_of_version(version, target), "dataset": dataset.index.digest, "shard_bytes": shard_bytes}
     shards = shards_of_tokens(dataset, target.format, shard_bytes)
     files = {"default": f"{DATA}/{format_.pattern}"} if format_.pattern else {}
-    head = front_matter(version.recipe, {**files, "lineage": f"{LINEAGE}/*.parquet"})
+    head = front_matter(version.recipe, configs({**files, "lineage": f"{LINEAGE}/*.parquet"}))
     reading = format_.reading.format(dtype=dataset.index.dtype, length=dataset.index.length)
     dtype = format_.dtypes.get(dataset.index.dtype, dataset.index.dtype)
-    middle = [*facts_of({**index, "shards": shards.items, "dtype": dtype}), *_how(reading), LINEAGE_TEXT, ""]
-    card = _card(root, version, [*head, *_made_by(version, target), *middle])
+    middle = [*facts_of({**index, "shards": shards.items, "dtype": dtype}), *how_to_read(reading), LINEAGE_TEXT, ""]
+    card = card_of(root, [version], [*head, *made_by(version, target), *middle])
 
     def beside(shards: Sequence[Written]) -> Mapping[str, bytes]:
         return {**format_.index(dataset.index, shards), **_tokenizer(root, version), CARD: card}
@@ -99,38 +99,18 @@ def _texts(root: str, version: Version, target: Target, format_: TextFormat) -> 
     """Return the export of the documents of a version."""
     documents = documents_of(root, version)
     shard_bytes = target.shard_bytes or DEFAULT_BYTES
-    facts = {**_facts(version, target), "dataset": digest_of(version.manifests), "shard_bytes": shard_bytes}
-    head = front_matter(version.recipe, {"default": f"{DATA}/{format_.pattern}"})
+    facts = {**facts_of_version(version, target), "dataset": digest_of(version.manifests), "shard_bytes": shard_bytes}
+    head = front_matter(version.recipe, configs({"default": f"{DATA}/{format_.pattern}"}))
     columns = ", ".join(f"`{name}`" for name in documents.schema.names)
     counted = f"{documents.rows:,} documents, each once, in the order of the build's selection. Columns: {columns}."
-    card = _card(
-        root, version, [*head, *_made_by(version, target), counted, "", COPIES_TEXT, "", *_how(format_.reading)]
+    card = card_of(
+        root, [version], [*head, *made_by(version, target), counted, "", COPIES_TEXT, "", *how_to_read(format_.reading)]
     )
     shards = shards_of_texts(documents, target.format, shard_bytes)
     return Export(facts, shards, lambda _: {CARD: card}, {"documents": documents.rows})
-
-
-def _facts(version: Version, target: Target) -> dict[str, Any]:
-    number = {} if target.in_root else {"version": version.number}
-    return {"export": target.format, "recipe": version.recipe, **number}
 
 
 def _tokenizer(root: str, version: Version) -> dict[str, bytes]:
     """Return the tokenizer of a version by its file's name."""
     paths = [file.path.rpartition("/")[2] for file in version.files]
     return {name: read_published_file(root, version.file(name)) for name in paths if name.startswith("tokenizer.")}
-
-
-def _made_by(version: Version, target: Target) -> Iterator[str]:
-    number = "" if target.in_root else f"Version {version.number} of the "
-    yield from (f"{number or 'The '}training dataset `{version.recipe}`, exported by Refinery.", "")
-
-
-def _how(reading: str) -> Iterator[str]:
-    yield from ("## Read it", "", "In this folder:", "", "```python", reading.strip(), "```", "")
-
-
-def _card(root: str, version: Version, lines: Sequence[str]) -> bytes:
-    """Return a card from its first lines, with what the version was made from."""
-    by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
-    return ("\n".join([*lines, *origin(by_stage[COMPOSE], plan_of(root, by_stage))]) + "\n").encode()

@@ -5,8 +5,9 @@ from pipeline_tasks.engines.each import On
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.recipe import export_names
 from pipeline_tasks.service.requests.publication import ExportReply, ExportRequest
+from refinery_exports.described import Target
 from refinery_exports.exporting import processes
-from refinery_exports.versions import Target, export_in_root
+from refinery_exports.versions import export_in_root
 
 
 def export(request: ExportRequest) -> ExportReply:

@@ -23,7 +23,7 @@ from pipeline_tasks.store.access_log import PURPOSES, SETTING, looks
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import vacuum
 from tests.chain import reply
-from tests.own_formats import FORMATS, TEXT_FORMATS
+from tests.own_formats import FORMATS, TABLE_FORMATS, TEXT_FORMATS
 from tests.publish.test_building import (
     BUILDS,
     built,
@@ -224,7 +224,7 @@ def test_exports_that_make_no_sense_are_refused(changes: dict[str, Any], message
 
 
 def test_recipes_know_the_formats_that_there_are() -> None:
-    assert {*FORMATS, *TEXT_FORMATS} == {*export_names()}
+    assert {*FORMATS, *TEXT_FORMATS, *TABLE_FORMATS} == {*export_names()}
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from refinery_exports.described import Target
 from refinery_exports.place import FILES
-from refinery_exports.versions import Target, export_in_root
+from refinery_exports.versions import export_in_root
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.engines.each import HERE

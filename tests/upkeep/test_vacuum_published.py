@@ -4,8 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from refinery_exports.described import Target
 from refinery_exports.place import CLAIM, FILES
-from refinery_exports.versions import Target, export_in_root
+from refinery_exports.versions import export_in_root
 
 from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import ContractError

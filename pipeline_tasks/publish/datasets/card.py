@@ -1,6 +1,6 @@
 """Writes the dataset card of a training dataset, in the form that Hugging Face's hub shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_tasks.manifest import Manifest
@@ -23,13 +23,9 @@ def _lines(index: Mapping[str, Any], compose: Manifest, plan: Sequence[Mapping[s
     yield from origin(compose, plan)
 
 
-def front_matter(name: str, files: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield the head of a card; `files` are patterns of files by the name under which the hub shows them."""
-    yield from ("---", f"pretty_name: {name}", "task_categories:", "- text-generation", "tags:", "- refinery")
-    if files:
-        yield "configs:"
-    for shown, pattern in (files or {}).items():
-        yield from (f"- config_name: {shown}", f"  data_files: {pattern}")
+def front_matter(name: str, more: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the head of a card; `more` are lines of YAML for who shows it, as which files have its rows."""
+    yield from ("---", f"pretty_name: {name}", "task_categories:", "- text-generation", "tags:", "- refinery", *more)
     yield from ("---", "", f"# {name}", "")
 
 

@@ -28,6 +28,18 @@ class TextFormat:
     pattern: str
 
 
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """A format of all rows of versions, kept or not. `write` writes the rows of a file, which have a schema.
+
+    `shard_bytes` is about what the rows of a file take, as Arrow has them, if nobody says otherwise.
+    """
+
+    write: Callable[[Tables, pa.Schema, Path], None]
+    shard_bytes: int
+    reading: str
+
+
 def cut_tables(tables: Tables, most: int) -> Iterator[list[pa.Table]]:
     """Yield the tables of each file: a file ends at the first document with which its texts reach `most` bytes."""
     waiting: list[pa.Table] = []

@@ -5,8 +5,7 @@ crawls or sets that they were pulled from; where such a one has a Croissant file
 https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.publish.exports.shards import PIECES
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.recipe import LAND
+from pipeline_tasks.report.croissant import NOT_ASSERTED, Node, dataset, file_object, file_set, record_set
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest
@@ -24,80 +24,13 @@ from refinery_rights.disclose.facts import Facts
 from refinery_rights.disclose.origins import SourceOrigin
 from refinery_rights.statements.statement import steps_of, writers
 
-VERSION = "http://mlcommons.org/croissant/1.1"
-
-CONTEXT: Mapping[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "arrayShape": "cr:arrayShape",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "containedIn": "cr:containedIn",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "description": {"@container": "@language"},
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isArray": "cr:isArray",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "name": {"@container": "@language"},
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "prov": "http://www.w3.org/ns/prov#",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
-"""The context of the specification's appendix, with PROV-O."""
-
-PARQUET = "application/x-parquet"
-
-ENCODINGS: Mapping[str, str] = {
-    ".parquet": PARQUET,
-    ".json": "application/json",
-    ".md": "text/markdown",
-    ".html": "text/html",
-}
-"""Media types by the endings of names; of any other file `application/octet-stream`."""
-
-NOT_ASSERTED = "NOASSERTION"
-"""The licence where nobody has given one, as SPDX writes it."""
-
-Node = dict[str, Any]
-
 
 def croissant(facts: Facts) -> Node:
     """Return the description of a version as JSON-LD. Addresses of files are relative to the root."""
     about, version = facts.about, facts.version
     sets = list(_file_sets(facts))
-    return {
-        "@context": dict(CONTEXT),
-        "@type": "sc:Dataset",
-        "name": f"{version.recipe}-{version.number}",
+    properties = {
         "description": about.description or _description(facts),
-        "conformsTo": VERSION,
         "license": about.licence or NOT_ASSERTED,
         "url": about.url or identifier(facts),
         "creator": {"@type": "sc:Organization", "name": about.provider or "not given"},
@@ -105,11 +38,17 @@ def croissant(facts: Facts) -> Node:
         "version": f"{version.number}.0.0",
         "inLanguage": [name for name, _ in facts.counts.languages() if name],
         "citeAs": about.citation or f"{facts.name}, {identifier(facts)}",
-        "distribution": [*map(_file_object, facts.files), *(node for node, _ in sets)],
-        "recordSet": [_record_set(node, schema) for node, schema in sets if schema is not None],
         "prov:wasDerivedFrom": [_derived_from(facts, origin) for origin in facts.origins],
         "prov:wasGeneratedBy": _generated_by(facts),
     }
+    files = [*map(file_object, facts.files), *(node for node, _ in sets)]
+    records = [record_set(node, _shown(schema)) for node, schema in sets if schema is not None]
+    return dataset(f"{version.recipe}-{version.number}", properties, files, records)
+
+
+def _shown(schema: pa.Schema) -> pa.Schema:
+    """Return the columns that a description names: of a layer's own the row below alone."""
+    return pa.schema([column for column in schema if not column.name.startswith("__") or column.name == ROW])
 
 
 def identifier(facts: Facts) -> str:
@@ -126,22 +65,6 @@ def _description(facts: Facts) -> str:
     )
 
 
-def _file_object(file: PublishedFile) -> Node:
-    return {
-        "@type": "cr:FileObject",
-        "@id": file.path,
-        "name": file.path.rpartition("/")[2],
-        "contentUrl": file.path,
-        "contentSize": f"{file.bytes} B",
-        "encodingFormat": _encoding(file.path),
-        "sha256": file.digest,
-    }
-
-
-def _encoding(path: str) -> str:
-    return next((kind for ending, kind in ENCODINGS.items() if path.endswith(ending)), "application/octet-stream")
-
-
 def _file_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema | None]]:
     """Yield the sets of files that are alike, each with its columns; None for files that are no tables."""
     if facts.is_dataset:
@@ -149,7 +72,7 @@ def _file_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema | None]]:
         for name, ending, schema in kinds:
             chosen = [file for file in facts.files if file.path.endswith(ending)]
             if chosen:
-                yield _file_set(name, DESCRIPTIONS[name], chosen), schema
+                yield file_set(name, DESCRIPTIONS[name], chosen), schema
         return
     yield from _document_sets(facts)
 
@@ -177,59 +100,13 @@ def _document_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema]]:
         name = "documents" if depth == 0 else f"below-{depth}"
         files = [PublishedFile(shard.path, shard.bytes, shard.digest) for shard in shards]
         description = DESCRIPTIONS["documents" if depth == 0 else "below"]
-        yield _file_set(name, description, files), _physical(facts.root, shards[0])
+        yield file_set(name, description, files), _physical(facts.root, shards[0])
 
 
 def _physical(root: str, shard: Shard) -> pa.Schema:
     """Return the columns that a file has by itself."""
     with checked(root, shard) as source:
         return pq.read_schema(source)
-
-
-def _file_set(name: str, description: str, files: Sequence[PublishedFile]) -> Node:
-    size = sum(file.bytes for file in files)
-    return {
-        "@type": "cr:FileSet",
-        "@id": name,
-        "name": name,
-        "description": f"{description} {len(files):,} files of {size:,} bytes.",
-        "encodingFormat": _encoding(files[0].path),
-        "includes": [file.path for file in files],
-        "contentSize": f"{size} B",
-    }
-
-
-def _record_set(files: Node, schema: pa.Schema) -> Node:
-    """Return the records of a set of tables: a field per column that has a type of the format."""
-    name = f"{files['@id']}-records"
-    return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "description": files["description"],
-        "field": [
-            {
-                "@type": "cr:Field",
-                "@id": f"{name}/{column.name}",
-                "name": column.name,
-                "dataType": kind,
-                "source": {"fileSet": {"@id": files["@id"]}, "extract": {"column": column.name}},
-            }
-            for column in schema
-            if (kind := _data_type(column.type)) and not (column.name.startswith("__") and column.name != ROW)
-        ],
-    }
-
-
-def _data_type(kind: pa.DataType) -> str:
-    """Return the type of a column in the format's words; "" of one that has none."""
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "sc:Text"
-    if pa.types.is_integer(kind):
-        return "sc:Integer"
-    if pa.types.is_floating(kind):
-        return "sc:Float"
-    return "sc:Boolean" if pa.types.is_boolean(kind) else ""
 
 
 # --- Provenance ------------------------------------------------------------------------------------------------------
