@@ -43,6 +43,7 @@ def test_the_pages_that_show_outputs_are_these() -> None:
         "how-to/look/compare-two-versions.md": 4,
         "how-to/operate/handle-a-refused-gate.md": 1,
         "how-to/build/plan-a-training-run.md": 3,
+        "how-to/build/register-tables.md": 1,
         "how-to/build/train-from-a-dataset.md": 2,
         "how-to/refine/remove-duplicates.md": 2,
         "how-to/refine/write-a-recipe.md": 1,
