@@ -20,11 +20,11 @@ from unittest.mock import patch
 
 import counted_io
 import pyarrow as pa
-from lakes import catalog_in, with_values, write_file
 from pyiceberg.manifest import clear_manifest_cache
 from refinery_exports.tables.catalog import DataFile
 from refinery_exports.tables.registering import register_version
 from refinery_exports.tables.table_files import LISTED, TABLES
+from table_catalogs import catalog_in, with_values, write_file
 
 from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.publish.exported import EXPORTS, FILES
@@ -109,7 +109,7 @@ def counted_steps() -> Iterator[Counter[str]]:
         counts["statements"] += 1
 
     def connected(*given: Any, **named: Any) -> sqlite3.Connection:  # noqa: ANN401 -- as `sqlite3.connect`
-        connection = connect(*given, **named)
+        connection: sqlite3.Connection = connect(*given, **named)
         connection.set_progress_handler(step, STEPS)
         connection.set_trace_callback(statement)
         return connection

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.dataset
-from lakes import KINDS, Made, catalog_in, write_file
 from peers import run
 from pyiceberg.catalog import load_catalog
 from refinery_exports.tables.catalog import Table
+from table_catalogs import KINDS, Made, catalog_in, write_file
 
 from tests.table_catalogs import settings_of
 

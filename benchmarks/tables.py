@@ -11,8 +11,9 @@ of ROOT is registered; without it the demo's crawl is refined first. The last li
   Parquet, by catalog; `catalog_kb` of the catalog; `share` of the tables' files, which are written once, in the bytes
   of the root without them; by table the `files`, their `kb`, and of the `shards` that have its rows those that are
   `whole`, which means that they have all columns: no others could be registered without being written.
-- `registering`: by catalog and number of files of the columns of `kept`, the least seconds that one commit takes, from
-  state to state, those of the `peer` (`add_files` of PyIceberg, `ducklake_add_data_files` of DuckDB), and `per_1000`.
+- `registering`: by number of files of the columns of `kept`, and catalog: the least `seconds` that one commit takes,
+  from state to state, and of a processor (`cpu`, which others on the machine change less); those of the peer,
+  `add_files` of PyIceberg or `ducklake_add_data_files` of DuckDB.
 - `days`: by catalog, what one day more asks for behind so many: see `table_days.py`.
 - `queries`: seconds (medians of alternated runs) of a query by language and score over plain Parquet and over the same
   files as a table, `ratio`, and how many `rows` both found; they have to be the same.
@@ -29,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from lakes import KINDS, Made, add_files_seconds, catalog_in, commit_seconds, duckdb_add_seconds, write_files
 from refinery_exports.exporting import processes
 from refinery_exports.tables.layout import layout_of
 from refinery_exports.tables.registering import counting_versions, register, registered_recipes
 from refinery_exports.tables.table_files import Held, tables_of
 from stored import bytes_under, demo_snapshots, refine
+from table_catalogs import KINDS, Spent, add_files_spends, catalog_in, commit_spends, duckdb_spends, write_files
 from table_days import days_of
 from table_queries import queries
 
@@ -45,6 +46,8 @@ PARTS = ("copied", "registering", "days", "queries")
 
 PARQUET = b"PAR1"
 """The first bytes of a file of Parquet."""
+
+Spends = Callable[[Path], Spent]
 
 TURNS = 3
 """Times that each registers the same files; the least counts, as others work on the machine."""
@@ -126,36 +129,30 @@ def registering(root: str, folder: Path, counts: Sequence[int], readers: str) ->
     facts: dict[str, Any] = {"columns": len(table.schema)}
     for count in counts:
         made = write_files(folder / f"{count}-files", table, rows, count)
-        ours: dict[str, Callable[[Path], float]] = {kind: partial(commit_seconds, kind, made) for kind in KINDS}
-        peers: dict[str, Callable[[Path], float]] = {"iceberg": partial(add_files_seconds, made)}
+        facts["leaves"] = pq.read_metadata(made.folder / made.files[0].path).num_columns
+        runs: dict[tuple[str, str], Spends] = {(kind, ""): partial(commit_spends, kind, made) for kind in KINDS}
+        runs["iceberg", "peer_"] = partial(add_files_spends, made)
         if readers:
-            peers["ducklake"] = partial(duckdb_add_seconds, readers, made)
-        facts[str(count)] = _alternated(ours, peers, made, folder)
+            runs["ducklake", "peer_"] = partial(duckdb_spends, readers, made)
+        facts[str(count)] = _least(runs, count, folder)
         shutil.rmtree(made.folder)
     return facts
 
 
-def _alternated(
-    ours: Mapping[str, Callable[[Path], float]],
-    peers: Mapping[str, Callable[[Path], float]],
-    made: Made,
-    folder: Path,
-) -> dict[str, Any]:
-    seconds: dict[str, dict[str, list[float]]] = {kind: {"seconds": [], "peer": []} for kind in ours}
+def _least(runs: Mapping[tuple[str, str], "Spends"], count: int, folder: Path) -> dict[str, dict[str, float]]:
+    """Return by catalog the least that each of alternated runs spends, and what 1,000 files take of a processor."""
+    spent: dict[tuple[str, str], list[Spent]] = defaultdict(list)
     for turn in range(TURNS):
-        for name, runs in (("seconds", ours), ("peer", peers)):
-            for kind, run in runs.items():
-                place = folder / f"{name}-{kind}-{turn}"
-                seconds[kind][name].append(run(place))
-                shutil.rmtree(place)
-    least = {kind: {name: min(each) for name, each in by_name.items() if each} for kind, by_name in seconds.items()}
-    return {
-        kind: {
-            **{name: round(value, 2) for name, value in by_name.items()},
-            "per_1000": round(by_name["seconds"] * 1000 / len(made.files), 2),
-        }
-        for kind, by_name in least.items()
-    }
+        for (kind, who), run in runs.items():
+            place = folder / f"{kind}-{who}{turn}"
+            spent[kind, who].append(run(place))
+            shutil.rmtree(place)
+    facts: dict[str, dict[str, float]] = defaultdict(dict)
+    for (kind, who), each in spent.items():
+        for name, least in zip(Spent._fields, map(min, zip(*each, strict=True)), strict=True):
+            facts[kind][who + name] = round(least, 2)
+        facts[kind].setdefault("cpu_per_1000", round(facts[kind]["cpu"] * 1000 / count, 2))
+    return dict(facts)
 
 
 # --- What is printed --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -65,21 +66,35 @@ def write_files(folder: Path, table: Table, rows: pa.Table, count: int) -> Made:
     return Made(folder, table, tuple(files))
 
 
-def commit_seconds(kind: str, made: Made, folder: Path) -> float:
-    """Return the seconds of registering files in a new table of a new catalog, as Refinery does."""
+class Spent(NamedTuple):
+    """Seconds of wall clock, and of a processor."""
+
+    seconds: float
+    cpu: float
+
+
+@contextmanager
+def clock() -> Iterator[list[Spent]]:
+    """Put what is spent until the end into a list."""
+    spent: list[Spent] = []
+    started, begun = time.perf_counter(), time.process_time()
+    yield spent
+    spent.append(Spent(time.perf_counter() - started, time.process_time() - begun))
+
+
+def commit_spends(kind: str, made: Made, folder: Path) -> Spent:
+    """Return what is spent on registering files in a new table of a new catalog, as Refinery does."""
     table = made.table
-    with catalog_in(kind, folder) as catalog:
-        started = time.perf_counter()
+    with catalog_in(kind, folder) as catalog, clock() as spent:
         catalog.commit(table, catalog.state(table.namespace, table.name), made.files, (), {})
         state = catalog.state(table.namespace, table.name)
-        seconds = time.perf_counter() - started
     assert state is not None
     assert len(state.files) == len(made.files)
-    return seconds
+    return spent[0]
 
 
-def add_files_seconds(made: Made, folder: Path) -> float:
-    """Return the seconds of `add_files` of PyIceberg to a new table that is parted by the same columns."""
+def add_files_spends(made: Made, folder: Path) -> Spent:
+    """Return what is spent on `add_files` of PyIceberg to a new table that is parted by the same columns."""
     _, variables = settings_of("iceberg", folder)
     uri, warehouse = (variables[f"PYICEBERG_CATALOG__LAKE__{name}"] for name in ("URI", "WAREHOUSE"))
     catalog = load_catalog("peer", type="sql", uri=uri, warehouse=warehouse)
@@ -88,17 +103,15 @@ def add_files_seconds(made: Made, folder: Path) -> float:
     with table.update_spec() as spec:
         for name in made.table.parted_by:
             spec.add_identity(name)
-    started = time.perf_counter()
-    table.add_files([file.address for file in made.files])
-    seconds = time.perf_counter() - started
-    assert len(table.inspect.files()) == len(made.files)
+    with clock() as spent:
+        table.add_files([file.address for file in made.files])
     catalog.close()
-    return seconds
+    return spent[0]
 
 
-def duckdb_add_seconds(readers: str, made: Made, folder: Path) -> float:
-    """Return the seconds of DuckDB's `ducklake_add_data_files` to a new table, which is parted by nothing."""
+def duckdb_spends(readers: str, made: Made, folder: Path) -> Spent:
+    """Return what is spent on DuckDB's `ducklake_add_data_files` to a new table, which is parted by nothing."""
     folder.mkdir(parents=True)
     first, every = str(made.folder / made.files[0].path), f"{made.folder}/*.parquet"
     done = run("peer_tables.py", "add", first, every, str(folder / "lake.sqlite"), python=readers)
-    return float(done["seconds"])
+    return Spent(done["seconds"], done["cpu"])
