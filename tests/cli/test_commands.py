@@ -36,6 +36,7 @@ READERS = {
     "sql": [],
     "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],
+    "register": ["--catalog", "ducklake:sqlite:lake.sqlite"],
     "takedown": ["--document", "0" * 32, "--reason", "why"],
     "erase": [],
     "keep sign": ["--key", "key.pem"],

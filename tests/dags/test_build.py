@@ -54,3 +54,18 @@ def test_a_recipe_with_exports_writes_them_behind_its_version(
     assert tasks["publish"]["downstream"] == ["export"]
     assert tasks["export"]["downstream"] == []
     assert (tasks["export"]["retries"], tasks["export"]["policy"]) == (3, True)
+
+
+@pytest.mark.parametrize("by", ["recipe", "deployment"])
+def test_a_catalog_gets_each_version_behind_publish(
+    parse: Callable[..., dict[str, Any]], tmp_path: Path, by: str
+) -> None:
+    recipe = yaml.safe_load((BUILDS / "corpus.yaml").read_text())
+    run = {**recipe.get("run", {}), **({"catalog": "iceberg:lake"} if by == "recipe" else {})}
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump(recipe | {"name": "own", "run": run}, sort_keys=False))
+    variables = {"REFINERY_CATALOG": "iceberg:lake"} if by == "deployment" else {}
+    dag = parse("build.py", REFINERY_BUILD=str(own), **variables)["dags"]["build_own"]
+    tasks = {task["id"]: task for task in dag["tasks"]}
+    assert tasks["publish"]["downstream"] == ["register"]
+    assert (tasks["register"]["retries"], tasks["register"]["policy"]) == (3, True)

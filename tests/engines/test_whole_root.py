@@ -51,12 +51,15 @@ EXAMPLES: Mapping[str, Callable[[str], Request]] = {
     "export": lambda root: {
         "verb": "export", "root": root, "recipe": DATASET, "version": 1, "exports": {"parquet": 300, "text-jsonl": 900}
     },
+    "register": lambda root: {
+        "verb": "register", "root": root, "recipe": DATASET, "version": 1, "catalog": f"ducklake:sqlite:{root}.lake"
+    },
     "contamination": lambda root: {"verb": "contamination", "root": root},
     "opted_out": lambda root: {"verb": "opted_out", "root": root},
 }  # fmt: skip
 """A request of each verb over a root that has what it reads; whoever adds a verb adds one."""
 
-KILLED_AT = {"verify": 9, "publish": 6, "export": 11, "contamination": 2, "opted_out": 4}
+KILLED_AT = {"verify": 9, "publish": 6, "export": 11, "register": 3, "contamination": 2, "opted_out": 4}
 """The write behind which a process is killed: some receipts are there, and not all."""
 
 

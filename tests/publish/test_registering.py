@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+import yaml
 from refinery_exports.tables import catalog as names
 from refinery_exports.tables.catalog import HEAD, ROOT, SNAPSHOT, VERSION, Changed, DataFile, Table
 from refinery_exports.tables.catalogs import opened
@@ -324,3 +325,24 @@ def test_one_version_asks_for_what_is_its_own(
 
 def test_settings_name_each_kind(tmp_path: Path) -> None:
     assert {settings_of(kind, tmp_path / kind)[0].partition(":")[0] for kind in KINDS} == {*KINDS}
+
+
+@pytest.mark.slow
+def test_a_run_registers_what_it_publishes(
+    small_root: SmallRoot, address: str, refinery: Refinery, tmp_path: Path
+) -> None:
+    """A recipe that names a catalog has its version there when the run ends; the run says so."""
+    recipe = {"name": "own", "stages": {"ingest": {}, "extract": {}}, "run": {"catalog": address}}
+    (own := tmp_path / "own.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+    root = str(tmp_path / "root")
+    accepts = [word for name in ("ingest", "extract", "publish") for word in ("--override", f"{name}=a test")]
+    landed = str(small_root.landing / DAYS[0])
+    done = refinery(
+        "run", root, "--input", landed, "--snapshot", DAYS[0], "--recipe", own, "--engine", "local", *accepts
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"in {address}" in done.stdout + done.stderr
+    version = version_log.current(root, "own", DAYS[0])
+    kept = states(address, "own")["kept"]
+    assert sum(kept.files.values()) == funnel(root, version)[-1]["rows"]
+    assert kept.last[VERSION] == str(version.number)

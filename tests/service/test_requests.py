@@ -32,6 +32,7 @@ VALID: Mapping[str, dict[str, Any]] = {
     "judge": {"manifest": "ingest/a/manifest.json", "bounds": {}, **ABOUT},
     "publish": {"manifests": {"land": "land/a/manifest.json"}, **ABOUT},
     "export": {"version": 1, "exports": {"parquet": 0}, "recipe": "corpus"},
+    "register": {"version": 1, "catalog": "iceberg:lake", "recipe": "corpus"},
     "judge_snapshot": {
         "manifests": {"land": "land/a/manifest.json", "ingest": "ingest/a/manifest.json"},
         "trailing": [{"ingest": "ingest/b/manifest.json"}],

@@ -54,7 +54,7 @@ class Database:
             return cls(*_of_postgres(address, words))
         if address.endswith((".ducklake", ".duckdb", ".db")):
             message = (
-                f"{address}: a lake in a file of DuckDB cannot be registered in: one process at a time can have it open, "
+                f"{address}: a lake in a file of DuckDB cannot be registered in: one process at a time can have it, "
                 f"and what our DuckDB makes is not read by releases that have the extension `ducklake`; use {FORMS}"
             )
             raise RecipeError(message)
@@ -77,11 +77,12 @@ class Database:
     def rows(self, statement: str, *parameters: Value) -> list[tuple[Value, ...]]:
         """Run a statement; return its rows, none for one that selects nothing."""
         cursor = self._connected().cursor()
-        cursor.execute(statement.replace("?", "%s") if self.is_postgres else statement, parameters)
+        text = statement.replace("%", "%%").replace("?", "%s") if self.is_postgres else statement
+        cursor.execute(text, parameters)
         return [] if cursor.description is None else cursor.fetchall()
 
     def insert(self, table: str, columns: str, rows: Iterable[Row], *, on_conflict: str = "") -> None:
-        """Insert rows into columns of a table, named with commas between them; on a conflict of a key, the newer stays."""
+        """Insert rows into columns of a table, named with commas between them; in conflict, the newer stays."""
         rows = list(rows)
         if not rows:
             return

@@ -1,4 +1,4 @@
-"""Writes the rows of a new snapshot: a table, its columns, files with what their footers say, and facts of the commit."""
+"""Writes the rows of a new snapshot: a table, its columns, files with what their footers say, and its facts."""
 
 import datetime as dt
 import itertools
@@ -266,7 +266,7 @@ class Draft:
         self._change_schema(None)
 
     def _parted(self, table: int) -> tuple[int, tuple[int, ...]] | None:
-        """Return by what files are parted: a number, and those of the columns; None for by nothing, or not by values."""
+        """Return by what files are parted: a number, and those of the columns; None for by nothing or not by values."""
         rows = self._database.rows(
             'SELECT i.partition_id, c.column_id, c."transform" FROM ducklake_partition_info i '
             "JOIN ducklake_partition_column c ON c.partition_id = i.partition_id AND c.table_id = i.table_id "

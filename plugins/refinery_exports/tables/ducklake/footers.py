@@ -104,6 +104,8 @@ def _leaf(chunks: Sequence[pq.ColumnChunkMetaData]) -> Leaf:
     low: Bound = None
     high: Bound = None
     for chunk in chunks:  # one loop, as a file has a hundred leaves and a commit thousands of files
+        if not chunk.num_values:
+            continue
         said = chunk.statistics
         size += chunk.total_compressed_size
         values += chunk.num_values

@@ -60,23 +60,24 @@ class Held:
         """Return what changes whenever the table does."""
         return f"{self.id}:{self.changed}"
 
-    @property
-    def last(self) -> dict[str, str]:
-        """Return the facts of the last commit."""
-        return dict(json.loads(self.tags.get(COMMIT, "{}")))
+    def last(self, database: Database) -> dict[str, str]:
+        """Return the facts of the last commit; ContractError if they are not as they were written."""
+        try:
+            return dict(json.loads(self.tags.get(COMMIT, "{}")))
+        except (TypeError, ValueError) as error:
+            raise damaged(shown(database.address), f"the tag {COMMIT} of the table {self.id} has no facts") from error
 
 
 def is_lake(database: Database) -> bool:
-    """Return whether a database has a lake; RecipeError for one of another version than ours, or whose files are secret."""
+    """Return whether a database has a lake; RecipeError for one of another version, or whose files are encrypted."""
     if not database.has("ducklake_metadata"):
         return False
-    said = {
-        key: value for key, value in database.rows('SELECT "key", "value" FROM ducklake_metadata WHERE scope IS NULL')
-    }
+    rows = database.rows('SELECT "key", "value" FROM ducklake_metadata WHERE scope IS NULL')
+    said = {row[0]: row[1] for row in rows}
     if said.get("version") != VERSION:
         message = (
-            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is what can be "
-            "registered in: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name another lake"
+            f"the lake at {shown(database.address)} has version {said.get('version')} of DuckLake, and {VERSION} is "
+            f"needed: attach it with a DuckDB whose extension writes that (AUTOMATIC_MIGRATION), or name another"
         )
         raise RecipeError(message)
     if said.get("encrypted") == "true":
@@ -262,7 +263,7 @@ def edges(database: Database, table: int) -> list[int]:
 
 
 def states(database: Database, table: int, until: int | None = None) -> list[list[int]]:
-    """Return the snapshots that are left of each state of a table, oldest state first, up to one that has dropped it."""
+    """Return the snapshots that are left of each state of a table, oldest first, up to the one that dropped it."""
     changed = edges(database, table)
     rows = database.rows(
         "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id >= ? ORDER BY snapshot_id", changed[0]

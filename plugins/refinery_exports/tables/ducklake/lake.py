@@ -59,7 +59,7 @@ class Lake:
             return State(
                 files={address: file.rows for address, file in table.files.items()},
                 properties={key: value for key, value in table.tags.items() if key != COMMIT},
-                last=table.last,
+                last=table.last(self._database),
                 snapshots=0 if snapshot else len(states(self._database, table.id)),
                 token=table.token,
             )
@@ -137,8 +137,8 @@ class Lake:
         folder = self._database.data_path
         if not folder:
             message = (
-                f"{shown(self._database.address)} has no lake yet: say where DuckDB is to keep files that it writes itself, as "
-                f"`{POSTGRES}{DATA_PATH}=/folder/ dbname=...`, in no root; or make the lake by DuckDB (ATTACH 'ducklake:...')"
+                f"{shown(self._database.address)} has no lake yet: say where DuckDB is to keep files that it writes, "
+                f"in no root, as `{POSTGRES}{DATA_PATH}=/folder/ dbname=...`, or make the lake by DuckDB (ATTACH)"
             )
             raise RecipeError(message)
         self._database.script("ducklake.sql")
@@ -187,7 +187,7 @@ class Lake:
         return len(past)
 
     def _forget_files(self, table: int) -> None:
-        """Remove what is kept of the files that a table had; they are scheduled for no deletion, as a root owns them."""
+        """Remove what is kept of the files that a table had; none is scheduled for deletion, as a root owns them."""
         gone = "SELECT data_file_id FROM ducklake_data_file WHERE table_id = ? AND end_snapshot IS NOT NULL"
         for kept in OF_FILES:
             self._database.rows(f"DELETE FROM ducklake_{kept} WHERE data_file_id IN ({gone})", table)  # noqa: S608 -- names are ours
@@ -227,8 +227,8 @@ def _require_apart(folder: str, roots: set[str]) -> None:
         other = _real(root)
         if own.startswith(other) or other.startswith(own):
             message = (
-                f"DuckDB keeps files of its own in {folder} (DATA_PATH of the lake) and removes those that it does not know; "
-                f"the root {root} is not to be there: name a lake elsewhere"
+                f"DuckDB keeps files of its own in {folder} (DATA_PATH of the lake) and removes those that it does not "
+                f"know; the root {root} is not to be there: name a lake elsewhere"
             )
             raise RecipeError(message)
 

@@ -1,4 +1,4 @@
-"""Keeps the ranges of columns of each file and of a table: by them DuckDB leaves out files that a query does not need."""
+"""Keeps ranges of columns, of each file and of a table: DuckDB leaves out files by them that a query cannot need."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def _write(
     for column in leaves:
         own, old = new[column.id], before.get(column.id)
         if old is None and before:  # a column that has come to a table has nulls in the files that were there
-            own = Whole(True, own.low, own.high)
+            own = Whole(has_null=True, low=own.low, high=own.high)
         elif old is not None:
             known = None not in (own.low, old.low)
             low = _ends(min, column, [own.low, old.low]) if known else None
