@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pipeline_tasks.errors import RecipeError
 from refinery_exports.tables.catalog import PARTED
 from refinery_exports.tables.ducklake.columns import Column, tree
-from refinery_exports.tables.ducklake.database import Database, Row, Value, damaged, shown
+from refinery_exports.tables.ducklake.database import Database, Value, damaged, shown
 
 VERSION = "1.0"
 """The version of DuckLake whose tables these are."""
@@ -171,7 +171,7 @@ def _files(
     return found
 
 
-def _rows(database: Database, table: int, chosen: tuple[str, str], values: Sequence[Value]) -> Sequence[Row]:
+def _rows(database: Database, table: int, chosen: tuple[str, str], values: Sequence[Value]) -> list[tuple[Value, ...]]:
     """Return the rows of the files of a table that are `chosen`: by a relation with these values, and a condition."""
     kept = (
         ("r.address", "LEFT JOIN refinery_file r ON r.path = f.path") if database.has("refinery_file") else ("NULL", "")
