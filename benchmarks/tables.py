@@ -5,7 +5,7 @@
 
 Catalogs are an Iceberg catalog and a DuckLake in files of SQLite. PYTHON is one with DuckDB 1.5.5 and its extensions
 (`peer_tables.py`); without it, what DuckDB reads or adds is not measured, and PyIceberg is read against pyarrow. A copy
-of ROOT is registered; without it the demo's crawl is refined first. The last line with --json is one object:
+of ROOT is registered; without it the demo's crawl is refined first, by `web`. The last line with --json is one object:
 
 - `copied`: `bytes` that a registration puts below the root once the tables' files are there, or into the catalog as
   Parquet, by catalog; `catalog_kb` of the catalog; `share` of the tables' files, which are written once, in the bytes
@@ -60,7 +60,7 @@ def root_of(options: argparse.Namespace, folder: Path) -> str:
         shutil.copytree(options.root, root)
         return str(root)
     for snapshot in demo_snapshots(folder / "crawl"):
-        refine(snapshot, str(root), "demo")
+        refine(snapshot, str(root), "web")
     return str(root)
 
 
