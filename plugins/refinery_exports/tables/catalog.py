@@ -57,7 +57,8 @@ class DataFile:
 class State:
     """What a catalog has of a table now: addresses of files with their rows, properties, and those of its last commit.
 
-    `snapshots` are how many states readers can still ask for, this one included. `token` is what `commit` compares.
+    `snapshots` are how many states readers can still ask for, this one included; whoever asked for the files of one
+    snapshot is not told. `token` is what `commit` compares.
     """
 
     files: Mapping[str, int]

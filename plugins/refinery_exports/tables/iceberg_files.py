@@ -176,7 +176,7 @@ class Reader:
 
     metadata: TableMetadata
     plan: Mapping[int, Leaf]
-    leaves: dict[bytes, tuple[Leaf, ...]] = field(default_factory=dict)
+    leaves: list[tuple[pq.ParquetSchema, tuple[Leaf, ...]]] = field(default_factory=list)
 
     def registered(self, files: Sequence[DataFile]) -> Iterator[Registered]:
         """Yield what Iceberg keeps of files, in order; ContractError for one that is damaged, or has other columns."""
@@ -212,23 +212,25 @@ class Reader:
 
     def _leaves(self, file: DataFile, footer: pq.FileMetaData) -> tuple[Leaf, ...]:
         """Return the leaves of a file; ContractError unless the table has each, with a type that holds its values."""
+        for known, leaves in self.leaves:
+            if known.equals(footer.schema):
+                return leaves
         columns = footer.schema.to_arrow_schema().remove_metadata()
-        key = columns.serialize().to_pybytes()
-        if key not in self.leaves:
-            schema = self.metadata.schema()
-            try:
-                for number, column in index_by_id(pyarrow_to_schema(columns, schema.name_mapping)).items():
-                    own = schema.find_field(number).field_type
-                    if column.field_type.is_primitive and column.field_type != own:
-                        promote(column.field_type, own)
-            except (ValueError, TypeError, ResolveError) as error:
-                message = (
-                    f"{file.root}/{file.path} has other columns than the table ({error}); remove the file, and {AGAIN}"
-                )
-                raise ContractError(message) from error
-            ids = parquet_path_to_id_mapping(schema)
-            self.leaves[key] = tuple(self.plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns))
-        return self.leaves[key]
+        schema = self.metadata.schema()
+        try:
+            for number, column in index_by_id(pyarrow_to_schema(columns, schema.name_mapping)).items():
+                own = schema.find_field(number).field_type
+                if column.field_type.is_primitive and column.field_type != own:
+                    promote(column.field_type, own)
+        except (ValueError, TypeError, ResolveError) as error:
+            message = (
+                f"{file.root}/{file.path} has other columns than the table ({error}); remove the file, and {AGAIN}"
+            )
+            raise ContractError(message) from error
+        ids = parquet_path_to_id_mapping(schema)
+        leaves = tuple(self.plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns))
+        self.leaves.append((footer.schema, leaves))
+        return leaves
 
     def _partition(self, file: DataFile, rows: int, counted: Counted) -> Record:
         """Return the values by which a file is parted; ContractError unless it has one of each such column, or none."""

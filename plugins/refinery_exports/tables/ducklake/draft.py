@@ -208,10 +208,13 @@ class Draft:
         files: list[Row] = []
         values: list[Row] = []
         ranges: list[stats.Range] = []
+        known: dict[tuple[Column, ...], tuple[NameMapping, int]] = {}
         for footer in footers:
-            mapping = mapped(held.columns, footer.columns, footer.file.address)
             id_, where = self._file_id(), path_of(footer.file.address)
-            mapped_by = self._mapping(held.id, mapping, mappings)
+            if footer.columns not in known:
+                mapping = mapped(held.columns, footer.columns, footer.file.address)
+                known[footer.columns] = mapping, self._mapping(held.id, mapping, mappings)
+            mapping, mapped_by = known[footer.columns]
             own = (id_, held.id, self.id, None, where, False, "parquet", footer.rows, footer.file.bytes, footer.bytes)
             files.append((*own, row_id, parted[0] if parted else None, mapped_by))
             if parted:

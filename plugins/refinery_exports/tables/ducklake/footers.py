@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -60,46 +60,73 @@ def read_footers(files: Sequence[DataFile]) -> list[Footer]:
 
 
 def _of_root(root: str, files: Sequence[DataFile]) -> Iterator[Footer]:
-    store = storage.connect(root)
-    return storage.each(store, lambda file: _read(store, file), files)
+    store, known = storage.connect(root), Schemas()
+    return storage.each(store, lambda file: _read(store, file, known), files)
 
 
-def _read(store: Store, file: DataFile) -> Footer:
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """The columns of files by their schemas: most files of a table have the same one, and to compare two is cheap."""
+
+    known: list[tuple[pq.ParquetSchema, tuple[Column, ...]]] = field(default_factory=list)
+
+    def columns(self, schema: pq.ParquetSchema) -> tuple[Column, ...]:
+        """Return the columns of a schema; RecipeError names one that a lake cannot have."""
+        for known, columns in self.known:
+            if known.equals(schema):
+                return columns
+        columns = columns_of(schema.to_arrow_schema())
+        self.known.append((schema, columns))
+        return columns
+
+
+def _read(store: Store, file: DataFile, known: Schemas) -> Footer:
     try:
         length, metadata = End(store, file.path, file.bytes).footer()
-        schema = metadata.schema.to_arrow_schema()
+        columns = known.columns(metadata.schema)
     except (pa.ArrowException, OSError, OverflowError) as error:
         if isinstance(error, ContractError):
             raise
         message = f"{file.root}/{file.path} is no whole Parquet file ({error}); `refinery verify` says what is lost"
         raise ContractError(message) from error
-    return Footer(file, metadata.num_rows, length - _FOOTER, columns_of(schema), tuple(_leaves(metadata)))
+    return Footer(file, metadata.num_rows, length - _FOOTER, columns, tuple(_leaves(metadata)))
 
 
 def _leaves(metadata: pq.FileMetaData) -> Iterator[Leaf]:
     groups = [metadata.row_group(rank) for rank in range(metadata.num_row_groups)]
     for rank in range(metadata.num_columns):
-        chunks = [group.column(rank) for group in groups]
-        yield _leaf([chunk for chunk in chunks if chunk.num_values])
+        yield _leaf([group.column(rank) for group in groups])
 
 
 def _leaf(chunks: Sequence[pq.ColumnChunkMetaData]) -> Leaf:
-    found = [chunk.statistics for chunk in chunks]
-    nulls = [each.null_count if each is not None and each.has_null_count else None for each in found]
-    filled = [each for each, count, chunk in zip(found, nulls, chunks, strict=True) if count != chunk.num_values]
-    known = bool(filled) and all(each is not None and each.has_min_max for each in filled)
-    counted = [count for count in nulls if count is not None]
-    return Leaf(
-        bytes=sum(chunk.total_compressed_size for chunk in chunks),
-        values=sum(chunk.num_values for chunk in chunks),
-        nulls=sum(counted) if len(counted) == len(nulls) else None,
-        low=min(each.min for each in filled) if known else None,
-        high=max(each.max for each in filled) if known else None,
-    )
+    size = values = nulls = 0
+    is_counted = is_known = True
+    low: Bound = None
+    high: Bound = None
+    for chunk in chunks:  # one loop, as a file has a hundred leaves and a commit thousands of files
+        if not chunk.num_values:
+            continue
+        said = chunk.statistics
+        size += chunk.total_compressed_size
+        values += chunk.num_values
+        count = said.null_count if said is not None and said.has_null_count else None
+        is_counted = is_counted and count is not None
+        nulls += count or 0
+        if count == chunk.num_values:
+            continue
+        if said is None or not said.has_min_max:
+            is_known = False
+            continue
+        low = said.min if low is None else min(low, said.min)
+        high = said.max if high is None else max(high, said.max)
+    ends = (low, high) if is_known else (None, None)
+    return Leaf(size, values, nulls if is_counted else None, *ends)
 
 
 def text_of(value: Bound, type_: str) -> str | None:
     """Return a value as a lake writes it, None where it keeps none: of bytes, and of nanoseconds."""
+    if isinstance(value, str):
+        return value
     if value is None or type_ in ("blob", "timestamp_ns"):
         return None
     if isinstance(value, bool):
@@ -109,9 +136,7 @@ def text_of(value: Bound, type_: str) -> str | None:
         return f"{value.replace(tzinfo=None).isoformat(sep=' ')}{zone}"
     if isinstance(value, dt.date):
         return value.isoformat()
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    return value if isinstance(value, str) else repr(value)
+    return f"{value:f}" if isinstance(value, Decimal) else repr(value)
 
 
 def bounds_of(leaf: Leaf, type_: str) -> tuple[str | None, str | None]:

@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -21,6 +21,9 @@ COMMIT = "refinery.commit"
 
 OWNED = ("data_file", "delete_file", "column", "partition_info", "sort_info", "table")
 """What belongs to a table from one snapshot to another, as rows of `ducklake_...` with its `table_id`."""
+
+_OWNERS = (*((f"ducklake_{owned}", "table_id") for owned in OWNED), ("ducklake_tag", "object_id"))
+"""The same and its tags, with the columns that have its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,14 @@ def names(database: Database, namespace: str) -> list[str]:
     return sorted(str(name) for (name,) in rows)
 
 
-def held(database: Database, namespace: str, name: str, snapshot: str = "") -> Held | None:
-    """Return a table as the newest snapshot has it, None if there is none; with the files of a `snapshot` alone."""
+def held(
+    database: Database, namespace: str, name: str, snapshot: str = "", among: Sequence[str] | None = None
+) -> Held | None:
+    """Return a table as the newest snapshot has it, None if there is none.
+
+    With a `snapshot` it has the files of that alone, and with `among` those of its files that are at these addresses:
+    the rows of others are not read.
+    """
     rows = database.rows(
         "SELECT t.table_id, s.path, s.path_is_relative, t.path, t.path_is_relative FROM ducklake_table t "
         "JOIN ducklake_schema s ON s.schema_id = t.schema_id WHERE s.schema_name = ? AND t.table_name = ? "
@@ -128,8 +137,8 @@ def held(database: Database, namespace: str, name: str, snapshot: str = "") -> H
     of_schema = _within(data_path(database), where[0], where[1])
     return Held(
         id=id_,
-        changed=max(edges(database, id_)),
-        files=_files(database, id_, _within(of_schema, where[2], where[3]), snapshot),
+        changed=_changed(database, id_),
+        files=_files(database, id_, _within(of_schema, where[2], where[3]), snapshot, among),
         columns=columns(database, id_),
         tags=_tags(database, id_),
     )
@@ -139,22 +148,20 @@ def _within(folder: str, path: Value, is_relative: Value) -> str:
     return f"{folder}{path}" if is_relative else str(path)
 
 
-def _files(database: Database, table: int, folder: str, snapshot: str) -> dict[str, HeldFile]:
-    kept = (
-        ("r.address", "LEFT JOIN refinery_file r ON r.path = f.path") if database.has("refinery_file") else ("NULL", "")
-    )
+def _files(
+    database: Database, table: int, folder: str, snapshot: str, among: Sequence[str] | None
+) -> dict[str, HeldFile]:
     key = _key_of_snapshots(database, table) if snapshot else None
-    of_snapshot = "" if key is None else f"AND f.data_file_id IN ({_OF_VALUE}) "
-    rows = database.rows(
-        "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "  # noqa: S608 -- names are ours
-        "(SELECT coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file d "
-        f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} "
-        f"FROM ducklake_data_file f {kept[1]} "
-        f"WHERE f.table_id = ? AND f.end_snapshot IS NULL {of_snapshot}ORDER BY f.data_file_id",
-        *(table, *((table, key, snapshot) if of_snapshot else ())),
-    )
+    if among is not None:
+        paths = [path for address in among for path in _written(path_of(address), folder)]
+        groups = [paths[start : start + MOST] for start in range(0, len(paths), MOST)]
+        rows = [row for group in groups for row in _rows(database, table, _of_paths(len(group)), group)]
+    elif key is not None:
+        rows = _rows(database, table, _OF_VALUE, (table, key, snapshot))
+    else:
+        rows = _rows(database, table, _ALL, ())
     found: dict[str, HeldFile] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: cast("int", row[0])):
         id_, path, is_relative, count, size, deleted, known = cast(
             "tuple[int, str, bool, int, int, int, str]", tuple(row)
         )
@@ -164,11 +171,47 @@ def _files(database: Database, table: int, folder: str, snapshot: str) -> dict[s
     return found
 
 
+def _rows(database: Database, table: int, chosen: tuple[str, str], values: Sequence[Value]) -> list[tuple[Value, ...]]:
+    """Return the rows of the files of a table that are `chosen`: by a relation with these values, and a condition."""
+    kept = (
+        ("r.address", "LEFT JOIN refinery_file r ON r.path = f.path") if database.has("refinery_file") else ("NULL", "")
+    )
+    return database.rows(
+        "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "  # noqa: S608 -- names are ours
+        "(SELECT coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file d "
+        f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} "
+        f"FROM {chosen[0]} {kept[1]} WHERE f.table_id = ? AND f.end_snapshot IS NULL AND {chosen[1]}",
+        *(*values, table),
+    )
+
+
+_ALL = ("ducklake_data_file f", "true")
+
+# SQLite keeps the order of a CROSS JOIN: it does not know how few files are chosen, and might read all of them first
+
 _OF_VALUE = (
-    "SELECT v.data_file_id FROM ducklake_file_partition_value v "
-    "WHERE v.table_id = ? AND v.partition_key_index = ? AND v.partition_value = ?"
+    (
+        "(SELECT v.data_file_id FROM ducklake_file_partition_value v "
+        "WHERE v.table_id = ? AND v.partition_key_index = ? AND v.partition_value = ?) c "
+        "CROSS JOIN ducklake_data_file f"
+    ),
+    "f.data_file_id = c.data_file_id",
 )
 """The files that have a value of a column that parts them."""
+
+MOST = 10_000
+"""Paths that one statement has, of the 32,766 parameters that SQLite takes."""
+
+
+def _of_paths(count: int) -> tuple[str, str]:
+    """Return the relation of the files at so many paths."""
+    values = f"VALUES {', '.join(['(?)'] * count)}"
+    return f"(SELECT column1 AS path FROM ({values}) v) c CROSS JOIN ducklake_data_file f", "f.path = c.path"  # noqa: S608 -- no values
+
+
+def _written(path: str, folder: str) -> list[str]:
+    """Return how a lake may have written a path: from the folder of its table, if DuckDB wrote that file itself."""
+    return [path, path.removeprefix(folder)] if folder and path.startswith(folder) else [path]
 
 
 def _key_of_snapshots(database: Database, table: int) -> int | None:
@@ -199,12 +242,21 @@ def _tags(database: Database, table: int) -> dict[str, str]:
     return {str(key): str(value) for key, value in rows}
 
 
+def _changed(database: Database, table: int) -> int:
+    """Return the last snapshot that changed a table; `indexes.sql` has it at the ends of indexes."""
+    each = " UNION ALL ".join(
+        f"SELECT max({edge}) FROM {owner} WHERE {key} = {table:d} AND {edge} IS NOT NULL"  # noqa: S608 -- names are ours
+        for owner, key in _OWNERS
+        for edge in ("begin_snapshot", "end_snapshot")
+    )
+    return max(cast("int", edge) for (edge,) in database.rows(each) if edge is not None)
+
+
 def edges(database: Database, table: int) -> list[int]:
     """Return the snapshots that changed a table, in order, as far as it still has rows of them."""
-    owners = [(f"ducklake_{owned}", "table_id") for owned in OWNED] + [("ducklake_tag", "object_id")]
     each = " UNION ".join(
         f"SELECT {edge}_snapshot FROM {owner} WHERE {key} = {table:d}"  # noqa: S608 -- names are ours
-        for owner, key in owners
+        for owner, key in _OWNERS
         for edge in ("begin", "end")
     )
     return sorted(cast("int", edge) for (edge,) in database.rows(each) if edge is not None)

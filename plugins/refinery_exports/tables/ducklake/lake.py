@@ -60,7 +60,7 @@ class Lake:
                 files={address: file.rows for address, file in table.files.items()},
                 properties={key: value for key, value in table.tags.items() if key != COMMIT},
                 last=table.last(self._database),
-                snapshots=len(states(self._database, table.id)),
+                snapshots=0 if snapshot else len(states(self._database, table.id)),
                 token=table.token,
             )
 
@@ -83,7 +83,8 @@ class Lake:
         with self._database.writing():
             self._open()
             _require_apart(data_path(self._database), {file.root for file in add})
-            now_ = held(self._database, table.namespace, table.name)
+            asked = (*(file.address for file in add), *remove)
+            now_ = held(self._database, table.namespace, table.name, among=asked)
             if (now_.token if now_ else "") != (before.token if before else ""):
                 message = f"{table.namespace}.{table.name} was changed by another writer; nothing was changed now"
                 raise Changed(message)
@@ -141,6 +142,7 @@ class Lake:
             )
             raise RecipeError(message)
         self._database.script("ducklake.sql")
+        self._database.script("indexes.sql")
         said = {"version": VERSION, "created_by": "Refinery", "data_path": folder, "encrypted": "false"}
         self._database.insert("ducklake_metadata", '"key", "value"', list(said.items()))
         self._database.insert(

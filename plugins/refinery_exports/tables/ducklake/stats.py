@@ -79,7 +79,7 @@ def keep(database: Database, held: Held, new: Sequence[Range], files: int) -> No
         cast("int", id_): Whole(bool(has_null), cast("str | None", low), cast("str | None", high))
         for id_, has_null, low, high in rows
     }
-    _write(database, held.id, leaves, {column.id: _whole(column, new, files) for column in leaves}, before)
+    _write(database, held.id, leaves, _wholes(leaves, new, files), before)
 
 
 def nan_of(each: Range, floats: Iterable[int]) -> bool | None:
@@ -87,9 +87,17 @@ def nan_of(each: Range, floats: Iterable[int]) -> bool | None:
     return bool(each.values != 0) if each.column in floats else None
 
 
-def _whole(column: Column, new: Sequence[Range], files: int) -> Whole:
-    """Return the range of a column in new files; one that lacks it has nulls."""
-    own = [each for each in new if each.column == column.id]
+def _wholes(leaves: Sequence[Column], ranges: Iterable[Range], files: int) -> dict[int, Whole]:
+    """Return the range of each column in files, so many, by its number."""
+    by_column: dict[int, list[Range]] = {column.id: [] for column in leaves}
+    for each in ranges:
+        if each.column in by_column:
+            by_column[each.column].append(each)
+    return {column.id: _whole(column, by_column[column.id], files) for column in leaves}
+
+
+def _whole(column: Column, own: Sequence[Range], files: int) -> Whole:
+    """Return the range of a column in files, so many, of which `own` have it; one that lacks it has nulls."""
     filled = [each for each in own if each.values != 0]
     has_null = len(own) < files or any(each.nulls != 0 for each in own)
     if any(each.low is None for each in filled):
@@ -142,5 +150,4 @@ def renew(database: Database, table: int, columns: Sequence[Column]) -> None:
         "SELECT count(*) FROM ducklake_data_file WHERE table_id = ? AND end_snapshot IS NULL", table
     )
     leaves = [column for column, _ in flat(columns) if not column.children]
-    by_column = {column.id: _whole(column, own, cast("int", files)) for column in leaves}
-    _write(database, table, leaves, by_column, {})
+    _write(database, table, leaves, _wholes(leaves, own, cast("int", files)), {})
