@@ -239,7 +239,7 @@ class Draft:
         for id_ in (id_ for file in files for id_ in file.ids):
             for owned in ("data_file", "delete_file"):
                 self._database.rows(
-                    f"UPDATE ducklake_{owned} SET end_snapshot = ? WHERE data_file_id = ? AND end_snapshot IS NULL",  # noqa: S608 -- names are ours
+                    f"UPDATE ducklake_{owned} SET end_snapshot = ? WHERE data_file_id = ? AND end_snapshot IS NULL",
                     self.id,
                     id_,
                 )
@@ -255,7 +255,7 @@ class Draft:
         """Remove a table; files of it, too, which stay where they are."""
         for owned in OWNED:
             self._database.rows(
-                f"UPDATE ducklake_{owned} SET end_snapshot = ? WHERE table_id = ? AND end_snapshot IS NULL",  # noqa: S608 -- names are ours
+                f"UPDATE ducklake_{owned} SET end_snapshot = ? WHERE table_id = ? AND end_snapshot IS NULL",
                 self.id,
                 table,
             )

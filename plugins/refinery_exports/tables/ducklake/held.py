@@ -177,7 +177,7 @@ def _rows(database: Database, table: int, chosen: tuple[str, str], values: Seque
         ("r.address", "LEFT JOIN refinery_file r ON r.path = f.path") if database.has("refinery_file") else ("NULL", "")
     )
     return database.rows(
-        "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "  # noqa: S608 -- names are ours
+        "SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count, f.file_size_bytes, "
         "(SELECT coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file d "
         f"WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL), {kept[0]} "
         f"FROM {chosen[0]} {kept[1]} WHERE f.table_id = ? AND f.end_snapshot IS NULL AND {chosen[1]}",
@@ -206,7 +206,7 @@ MOST = 10_000
 def _of_paths(count: int) -> tuple[str, str]:
     """Return the relation of the files at so many paths."""
     values = f"VALUES {', '.join(['(?)'] * count)}"
-    return f"(SELECT column1 AS path FROM ({values}) v) c CROSS JOIN ducklake_data_file f", "f.path = c.path"  # noqa: S608 -- no values
+    return f"(SELECT column1 AS path FROM ({values}) v) c CROSS JOIN ducklake_data_file f", "f.path = c.path"
 
 
 def _written(path: str, folder: str) -> list[str]:
@@ -245,7 +245,7 @@ def _tags(database: Database, table: int) -> dict[str, str]:
 def _changed(database: Database, table: int) -> int:
     """Return the last snapshot that changed a table; `indexes.sql` has it at the ends of indexes."""
     each = " UNION ALL ".join(
-        f"SELECT max({edge}) FROM {owner} WHERE {key} = {table:d} AND {edge} IS NOT NULL"  # noqa: S608 -- names are ours
+        f"SELECT max({edge}) FROM {owner} WHERE {key} = {table:d} AND {edge} IS NOT NULL"
         for owner, key in _OWNERS
         for edge in ("begin_snapshot", "end_snapshot")
     )
@@ -255,7 +255,7 @@ def _changed(database: Database, table: int) -> int:
 def edges(database: Database, table: int) -> list[int]:
     """Return the snapshots that changed a table, in order, as far as it still has rows of them."""
     each = " UNION ".join(
-        f"SELECT {edge}_snapshot FROM {owner} WHERE {key} = {table:d}"  # noqa: S608 -- names are ours
+        f"SELECT {edge}_snapshot FROM {owner} WHERE {key} = {table:d}"
         for owner, key in _OWNERS
         for edge in ("begin", "end")
     )

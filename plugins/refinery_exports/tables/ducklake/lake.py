@@ -178,7 +178,7 @@ class Lake:
             self._database.rows("DELETE FROM ducklake_snapshot_changes WHERE snapshot_id = ?", snapshot)
         self._forget_files(table)
         for owned in OWNED:
-            self._database.rows(f"DELETE FROM ducklake_{owned} WHERE table_id = ? AND end_snapshot IS NOT NULL", table)  # noqa: S608 -- names are ours
+            self._database.rows(f"DELETE FROM ducklake_{owned} WHERE table_id = ? AND end_snapshot IS NOT NULL", table)
         self._database.rows("DELETE FROM ducklake_tag WHERE object_id = ? AND end_snapshot IS NOT NULL", table)
         if dropped is None:
             stats.renew(self._database, table, columns(self._database, table))
@@ -190,21 +190,21 @@ class Lake:
         """Remove what is kept of the files that a table had; none is scheduled for deletion, as a root owns them."""
         gone = "SELECT data_file_id FROM ducklake_data_file WHERE table_id = ? AND end_snapshot IS NOT NULL"
         for kept in OF_FILES:
-            self._database.rows(f"DELETE FROM ducklake_{kept} WHERE data_file_id IN ({gone})", table)  # noqa: S608 -- names are ours
+            self._database.rows(f"DELETE FROM ducklake_{kept} WHERE data_file_id IN ({gone})", table)
         self._database.rows("DELETE FROM ducklake_data_file WHERE table_id = ? AND end_snapshot IS NOT NULL", table)
         if self._database.has("refinery_file"):
             known = "SELECT path FROM ducklake_data_file WHERE path IS NOT NULL"
-            self._database.rows(f"DELETE FROM refinery_file WHERE path NOT IN ({known})")  # noqa: S608 -- names are ours
+            self._database.rows(f"DELETE FROM refinery_file WHERE path NOT IN ({known})")
         unused = (
             "SELECT mapping_id FROM ducklake_column_mapping m WHERE m.table_id = ? AND NOT EXISTS "
             "(SELECT 1 FROM ducklake_data_file f WHERE f.mapping_id = m.mapping_id)"
         )
-        self._database.rows(f"DELETE FROM ducklake_name_mapping WHERE mapping_id IN ({unused})", table)  # noqa: S608 -- names are ours
-        self._database.rows(f"DELETE FROM ducklake_column_mapping WHERE mapping_id IN ({unused})", table)  # noqa: S608 -- names are ours
+        self._database.rows(f"DELETE FROM ducklake_name_mapping WHERE mapping_id IN ({unused})", table)
+        self._database.rows(f"DELETE FROM ducklake_column_mapping WHERE mapping_id IN ({unused})", table)
 
     def _forget_table(self, table: int) -> None:
         for kept in OF_TABLES:
-            self._database.rows(f"DELETE FROM ducklake_{kept} WHERE table_id = ?", table)  # noqa: S608 -- names are ours
+            self._database.rows(f"DELETE FROM ducklake_{kept} WHERE table_id = ?", table)
         self._database.rows("DELETE FROM ducklake_metadata WHERE scope = 'table' AND scope_id = ?", table)
 
 
