@@ -26,6 +26,10 @@ KEPT, REJECTS, QUARANTINE, REDACTIONS = "kept", "rejects", "quarantine", "redact
 STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS = "stages", "reasons", "verdicts", "lineage", "versions"
 ABLATIONS = "ablations"
 
+OUTCOME = "outcome"
+OUTCOMES: Mapping[str, str] = {REJECTS: "rejected", QUARANTINE: "quarantined"}
+"""A column for whoever joins views of rows that were not kept: what became of a row, by the view that has it."""
+
 OF_DOCUMENTS = frozenset({KEPT, REJECTS, QUARANTINE, REDACTIONS})
 """Views with texts, or with addresses of pages: to query one is a look."""
 
@@ -186,12 +190,12 @@ class VersionViews:
 
     def _stages(self) -> Iterable[Mapping[str, Any]]:
         for rank, step in enumerate(funnel(self._root, self._version)):
-            counts = {name: sum(step[name].values()) for name in ("rejected", "quarantined")}
+            counts = {name: sum(step[name].values()) for name in OUTCOMES.values()}
             yield {**step, **counts, "rank": rank, "kept": step["rows"]}
 
     def _reasons(self) -> Iterable[Mapping[str, Any]]:
         for step in funnel(self._root, self._version):
-            for outcome in ("rejected", "quarantined"):
+            for outcome in OUTCOMES.values():
                 for reason, rows in step[outcome].items():
                     yield {"stage": step["stage"], "reason": reason, "outcome": outcome, "rows": rows}
 

@@ -13,7 +13,7 @@ import pyarrow.compute
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.views.column_types import united
-from pipeline_tasks.inspect.views.named import KEPT, QUARANTINE, REJECTS, VersionViews
+from pipeline_tasks.inspect.views.named import KEPT, OUTCOME, OUTCOMES, REJECTS, VersionViews
 from pipeline_tasks.inspect.views.rows import STAGE, Hidden, Part, Rows
 from pipeline_tasks.publish.datasets.origin import read_origin, source_versions
 from pipeline_tasks.publish.logs.version_log import Version
@@ -32,10 +32,6 @@ from refinery_exports.text.text_files import TableFormat
 from refinery_exports.text.texts import TEXT_RATIO
 
 pc: Any = pyarrow.compute
-
-OUTCOME = "outcome"
-OUTCOMES: Mapping[str, str] = {REJECTS: "rejected", QUARANTINE: "quarantined"}
-"""A column of config `rejects`: what became of a row, by the view that has it."""
 
 FIRST_OF_REJECTS = (STAGE, *VERDICT.names, OUTCOME, *FIRST)
 """Columns that come first in config `rejects`."""

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.inspect.views.column_types import united
-from pipeline_tasks.inspect.views.named import KEPT, LINEAGE, QUARANTINE, REJECTS, STAGES, VERDICTS, VersionViews
+from pipeline_tasks.inspect.views.named import KEPT, LINEAGE, OUTCOME, OUTCOMES, REJECTS, STAGES, VERDICTS, VersionViews
 from pipeline_tasks.inspect.views.rows import Hidden, Part, Rows
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
@@ -24,10 +24,7 @@ from refinery_exports.tables.columns import table_schema
 DATASETS = "datasets"
 """The table of the documents of a training dataset, with the places of their tokens."""
 
-OUTCOME, LANGUAGE, SOURCE, STAGE, ID = "outcome", "language", "source", "stage", "id"
-
-OUTCOMES = {REJECTS: "rejected", QUARANTINE: "quarantined"}
-"""What became of rows that a stage did not keep, by the view that has them."""
+LANGUAGE, SOURCE, STAGE, ID = "language", "source", "stage", "id"
 
 DATASET, SHARD = "dataset", "shard"
 """Columns of `DATASETS`: the training dataset, and the file of the ids of its tokens, from the root."""
