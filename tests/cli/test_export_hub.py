@@ -277,19 +277,19 @@ def test_what_is_taken_down_is_in_no_config_and_counted(
     made: ErasedRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = str(shutil.copytree(made.root, tmp_path / "root"))
-    assert export(root, tmp_path / "before", "--recipe", RECIPE) == 0
+    assert export(root, tmp_path / "before", "--recipe", RECIPE, "--rejects", "texts") == 0
     gone = [*URLS[:3], address(0, 13)]
     id_ = erased_root.ids(made)[URLS[2]]
     assert main(["takedown", root, *(word for url in gone for word in ("--url", url)), *WHY]) == 0
     capsys.readouterr()
-    assert export(root, tmp_path / "before", "--recipe", RECIPE) == RecipeError.exit_code
+    assert export(root, tmp_path / "before", "--recipe", RECIPE, "--rejects", "texts") == RecipeError.exit_code
     assert "has another export" in capsys.readouterr().err
     for erased in (False, True):
         to = tmp_path / f"after-{erased}"
         if erased:
             assert main(["erase", root]) == 0
             capsys.readouterr()
-        assert export(root, to, "--recipe", RECIPE, "--json") == 0
+        assert export(root, to, "--recipe", RECIPE, "--rejects", "texts", "--json") == 0
         listed = json.loads(capsys.readouterr().out)
         whole = [row for config in ("kept", "rejects") for row in rows(to, config)]
         assert not [row for row in whole if row["url"] in gone or row["id"] == id_]

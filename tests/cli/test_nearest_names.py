@@ -22,6 +22,7 @@ NAMES = {
 """Options that take a name, and words that are nearly one: of a root's own recipes, or of those that are shipped."""
 
 WITH = {
+    "export": ("--recipe", "small"),
     "plan": ("--input", "3TB"),
     "look find": ("--url", "example.org"),
     "look similar": ("--text", "a word"),

@@ -76,17 +76,19 @@ def layout_of(root: str, version: Version, taken: TakenDown) -> Layout:
     views = VersionViews(root, version, Hidden(taken))
     pieces: list[Piece] = []
     schemas: dict[str, pa.Schema] = {}
-    if COMPOSE in version.manifests:
+    is_build = COMPOSE in version.manifests
+    own = () if is_build else ((PARTED, version.snapshot),)  # rows of a build are of the snapshots that it was made of
+    if is_build:
         pieces += _of_build(root, version)
         schemas[DATASETS] = pa.schema([(DATASET, pa.string()), (SHARD, pa.string()), *PIECES])
     elif KEPT in views.names:
         kept = _rows(views, KEPT)
         schemas[KEPT] = _with(kept.schema, PARTED, SOURCE, LANGUAGE)
-        pieces += _pieces(KEPT, kept.parts, ())
+        pieces += _pieces(KEPT, kept.parts, own)
     left = {name: _rows(views, name) for name in OUTCOMES}
     schemas[REJECTS] = _with(united(rows.schema for rows in left.values()), OUTCOME, PARTED, STAGE)
     for name, rows in left.items():
-        pieces += _pieces(REJECTS, rows.parts, ((OUTCOME, OUTCOMES[name]),))
+        pieces += _pieces(REJECTS, rows.parts, (*own, (OUTCOME, OUTCOMES[name])))
     small = {name: _small(views, name, version) for name in (STAGES, VERDICTS, LINEAGE)}
     make = partial(_table, version.recipe)
     tables = {name: make(name, schema) for name, schema in (*schemas.items(), *_schemas(small))}

@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.views.named import KEPT
 from pipeline_tasks.ledger.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.recipe import COMPOSE, is_trial
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import dataset_log, read_chain
 from pipeline_tasks.store.storage import absolute
@@ -84,8 +84,10 @@ class Registration:
 
     @property
     def alone(self) -> str:
-        """The snapshot of the only version that is looked at, "" for all."""
-        return "" if self.is_whole else self.held[0].version.snapshot
+        """The snapshot whose files are looked at alone, "" for all: rows of a build are of other snapshots."""
+        if self.is_whole or COMPOSE in self.held[0].version.manifests:
+            return ""
+        return self.held[0].version.snapshot
 
     @property
     def names(self) -> list[str]:
