@@ -52,6 +52,9 @@ KEYS = pa.schema([(ID, pa.string()), (URL, pa.string())])
 
 NOTHING_HIDDEN = Hidden(of_rows([]))
 
+LONGEST, DIGITS = 128, 32
+"""Letters of a value in a path, and digits of the digest that a longer one ends with: names of files have 255 bytes."""
+
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]")
 
 FORMAT = 1
@@ -260,8 +263,13 @@ def _run_starts(keys: pa.RecordBatch) -> list[int]:
 
 
 def _as_text(value: object) -> str:
-    """Return a value as a part of a path, in letters that addresses have as they are."""
-    return NULL if value is None else _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", str(value))
+    """Return a value as a part of a path, in letters that addresses have as they are: two values have two texts."""
+    if value is None:
+        return NULL
+    text = _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", str(value))
+    if text != NULL and len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - DIGITS]}={sha256(str(value).encode())[:DIGITS]}"
 
 
 def _write(rows: pa.Table, stream: BinaryIO) -> None:
