@@ -27,10 +27,11 @@ from pyiceberg.io.pyarrow import (
     pyarrow_to_schema,
 )
 from pyiceberg.manifest import DataFile as Registered
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.partitioning import partition_record_value
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_by_id, promote
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 from pyiceberg.utils.truncate import truncate_upper_bound_text_string
@@ -285,3 +286,30 @@ def _footer(store: Store, file: DataFile) -> pq.FileMetaData:
     except (pa.ArrowInvalid, FileNotFoundError) as error:
         message = f"{file.root}/{file.path} is gone, or no whole file of Parquet ({error}); remove it, and {AGAIN}"
         raise ContractError(message) from error
+
+
+class Overwrite(_OverwriteFiles):
+    """A snapshot that takes files away, and says no bounds of them: the least id may be of what was taken down."""
+
+    def _deleted_entries(self) -> list[ManifestEntry]:
+        return [_without_bounds(entry) for entry in super()._deleted_entries()]
+
+
+def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
+    file = entry.data_file
+    bare = Registered.from_args(
+        content=file.content,
+        file_path=file.file_path,
+        file_format=file.file_format,
+        partition=file.partition,
+        record_count=file.record_count,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+    bare.spec_id = file.spec_id
+    return ManifestEntry.from_args(
+        status=entry.status,
+        snapshot_id=entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=bare,
+    )
