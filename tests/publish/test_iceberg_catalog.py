@@ -250,7 +250,7 @@ def test_a_file_that_is_not_as_it_was_written_is_refused(case: Case) -> None:
         with pytest.raises(ContractError, match=said) as refused:
             case.catalog.commit(table(), None, (file,), (), facts(case.root, 1))
         assert file.path in str(refused.value)
-        assert "register the version again" in str(refused.value)
+        assert "refinery verify" in str(refused.value)
     assert case.state() is None
 
 

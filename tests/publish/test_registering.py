@@ -479,3 +479,19 @@ def test_a_version_that_keeps_nothing_takes_the_files_of_the_one_before(
     assert left.files
     assert not {file.address for file in files} & left.files.keys()
     assert (left.last[VERSION], left.last[SNAPSHOT]) == (str(version.number), version.snapshot)
+
+
+@pytest.mark.parametrize("name", ["tables.json", "kept"])
+def test_a_file_that_is_gone_is_told_with_the_way_to_write_it_again(
+    small: SmallRoot, address: str, refinery: Refinery, name: str
+) -> None:
+    folder = Path(small.root, version_log.current(small.root, RECIPE, DAYS[0]).prefix, "exports", "tables")
+    gone = next(path for path in folder.rglob("*") if path.is_file() and name in str(path.relative_to(folder)))
+    before = gone.read_bytes()
+    gone.unlink()
+    with pytest.raises(ContractError, match=r"remove the folder|refinery verify"):
+        registered(small.root, address)
+    assert f"remove the folder {folder}" in refinery("verify", small.root).stdout
+    shutil.rmtree(folder)
+    registered(small.root, address)
+    assert gone.read_bytes() == before

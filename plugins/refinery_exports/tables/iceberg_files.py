@@ -53,7 +53,7 @@ TEXT_BOUND = "truncate(64)"
 Value: TypeAlias = bool | int | float | str | bytes | date | Decimal
 """A value of a column, as Parquet's footers have it."""
 
-AGAIN = "register the version again"
+AGAIN = "`refinery verify` of the root says how its files are written again"
 """The way out behind a file that is not as it was written."""
 
 
@@ -223,9 +223,7 @@ class Reader:
                     if column.field_type.is_primitive and column.field_type != own:
                         promote(column.field_type, own)
             except (ValueError, TypeError, ResolveError) as error:
-                message = (
-                    f"{file.root}/{file.path} has other columns than the table ({error}); remove the file, and {AGAIN}"
-                )
+                message = f"{file.root}/{file.path} has other columns than the table ({error}); {AGAIN}"
                 raise ContractError(message) from error
             ids = parquet_path_to_id_mapping(schema)
             self.leaves[key] = tuple(self.plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns))
@@ -239,7 +237,7 @@ class Reader:
             if not is_one:
                 message = (
                     f"{file.root}/{file.path} has not one value of the column {part.name!r}, by which files are "
-                    f"parted; remove the file, and {AGAIN}"
+                    f"parted; {AGAIN}"
                 )
                 raise ContractError(message)
             kind = schema.find_field(part.source_id).field_type
@@ -284,7 +282,7 @@ def _footer(store: Store, file: DataFile) -> pq.FileMetaData:
                 raise DigestMismatch(message)
             return pq.read_metadata(stream)
     except (pa.ArrowInvalid, FileNotFoundError) as error:
-        message = f"{file.root}/{file.path} is gone, or no whole file of Parquet ({error}); remove it, and {AGAIN}"
+        message = f"{file.root}/{file.path} is gone, or no whole file of Parquet ({error}); {AGAIN}"
         raise ContractError(message) from error
 
 

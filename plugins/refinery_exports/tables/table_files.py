@@ -16,6 +16,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.engines.each import On, Work
+from pipeline_tasks.errors import DigestMismatch
 from pipeline_tasks.inspect.views.rows import ID, URL, Hidden, Part, Rows
 from pipeline_tasks.publish.exported import EXPORTS, FILES, files_of
 from pipeline_tasks.publish.logs.version_log import Version
@@ -119,7 +120,7 @@ def held_at(root: str, version: Version, place: str) -> Held:
     store = storage.connect(place)
     listed = files_of(place, store.read(FILES))
     stored = {file["path"]: file for file in listed["files"]}
-    body = json.loads(store.read(LISTED))
+    body = json.loads(_listed_body(place, stored[LISTED]["sha256"]))
     below = place.removeprefix(f"{root}/")
     tables: dict[str, tuple[Table, tuple[DataFile, ...]]] = {}
     for name, said in body.items():
@@ -128,6 +129,18 @@ def held_at(root: str, version: Version, place: str) -> Held:
         files = [path for path in stored if path.startswith(f"{name}/")]
         tables[name] = (table, tuple(_data_file(root, below, stored[path]) for path in files))
     return Held(version, tables, listed["hidden"])
+
+
+def _listed_body(place: str, digest: str) -> bytes:
+    """Return the list of tables of an export; ContractError if it was changed or is gone."""
+    try:
+        body = storage.connect(place).read(LISTED)
+    except FileNotFoundError:
+        body = b""
+    if sha256(body) != digest:
+        message = f"{place}/{LISTED} was changed or is gone; remove the folder {place}, and register again"
+        raise DigestMismatch(message)
+    return body
 
 
 def _data_file(root: str, below: str, file: Mapping[str, Any]) -> DataFile:
