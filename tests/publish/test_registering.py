@@ -495,3 +495,22 @@ def test_a_file_that_is_gone_is_told_with_the_way_to_write_it_again(
     shutil.rmtree(folder)
     registered(small.root, address)
     assert gone.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [VERSION, SNAPSHOT, names.MANIFEST, HEAD])
+def test_a_commit_that_lies_about_its_version_is_found_and_repaired(
+    small: SmallRoot, address: str, refinery: Refinery, name: str
+) -> None:
+    registered(small.root, address)
+    version = version_log.current(small.root, RECIPE, DAYS[1])
+    table, files = tables_of(small.root, version, HERE).tables["kept"]
+    with opened(address) as catalog:
+        for add, remove, lie in (((), (files[0].address,), {}), (files[:1], (), {name: "lie"})):
+            state = catalog.state(RECIPE, "kept")
+            assert state is not None
+            said = {each: value for each, value in state.last.items() if each.startswith("refinery.")}
+            catalog.commit(table, state, add, remove, said | lie)
+    done = refinery("verify", small.root, "--catalog", address)
+    assert (done.returncode, "is lie" in done.stdout) == (ContractError.exit_code, True)
+    assert refinery("register", small.root, "--repair").returncode == 0
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0

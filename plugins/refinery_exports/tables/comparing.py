@@ -8,7 +8,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.engines.each import On
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.store import storage
-from refinery_exports.tables.catalog import HEAD, RECIPE, ROOT, Catalog, DataFile, State
+from refinery_exports.tables.catalog import RECIPE, ROOT, Catalog, DataFile, State
 from refinery_exports.tables.registering import Registration, counting_versions, logs_of, registered_as
 from refinery_exports.tables.table_files import written_tables
 
@@ -47,8 +47,7 @@ def _problems(registration: Registration, name: str, state: State | None, findin
     for key, value in ((ROOT, registration.root), (RECIPE, registration.recipe)):
         if (said := state.properties.get(key, "")) != value:
             yield f"says that its {key} is {said or 'nothing'}, and it is {value}"
-    if state.last.get(HEAD, "") not in registration.logs.heads.values():
-        yield f"says that its head is {state.last.get(HEAD) or 'nothing'}, which is no entry of the log"
+    yield from registration.lies(state.last)
     if registration.forgets(state):
         yield "has snapshots of before a takedown, for which readers can ask (a tag or a branch of yours may keep them)"
     yield from (f"lacks {address}" for address in wanted if address not in state.files)

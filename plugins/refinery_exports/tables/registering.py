@@ -124,7 +124,7 @@ class Registration:
             add = tuple(file for file in files if file.address not in present)
             remove = extra.pop(held.version.snapshot, []) if table is not None else []
             if table is not None and (add or remove or state is None):
-                facts = self._facts(held.version) | self._without(state, is_last=not extra)
+                facts = self.facts(held.version) | self._without(state, is_last=not extra)
                 yield Change(table, add, tuple(remove), facts)
         left = tuple(address for addresses in extra.values() for address in addresses)
         if left and self.is_whole:
@@ -146,6 +146,18 @@ class Registration:
         """Return whether readers can ask for what a table was before documents were taken down, or may have been."""
         return state is not None and any(facts.get(TAKEDOWNS, "") != self.logs.takedowns for facts in state.past)
 
+    def lies(self, last: Mapping[str, str]) -> Iterator[str]:
+        """Yield what the properties of a last commit say that the log does not; one without a version names none."""
+        head = last.get(HEAD, "")
+        number = next((each for each, digest in self.logs.heads.items() if digest == head), None)
+        if number is None:
+            yield f"says that its head is {head or 'nothing'}, which is no entry of the log"
+            return
+        for version in version_log.versions(self.root, self.recipe):
+            for key, value in self.facts(version).items() if version.number == number else ():
+                if last.get(key, value) != value:
+                    yield f"says that its {key} is {last[key]}, and that of its head is {value}"
+
     def foreign(self, state: State) -> list[str]:
         """Return the files of a table that no version of the root has, or had."""
         return [address for address in state.files if not self._snapshot_of(address)]
@@ -155,7 +167,8 @@ class Registration:
         prefix = "/".join(address.removeprefix(below).split("/")[:2]) if address.startswith(below) else ""
         return self.snapshots.get(prefix, "")
 
-    def _facts(self, version: Version) -> dict[str, str]:
+    def facts(self, version: Version) -> dict[str, str]:
+        """Return the properties of a commit that brings a version."""
         return {
             ROOT: self.root,
             RECIPE: self.recipe,
@@ -289,7 +302,10 @@ def _state(registration: Registration, name: str, catalog: Catalog, *, repair: b
 
 
 def _require_ours(registration: Registration, name: str, state: State, *, repair: bool) -> None:
-    """Raise RecipeError for a table of another root, ContractError for files of others, unless they are to leave."""
+    """Raise RecipeError for a table of another root, ContractError for files of others, unless they are to leave.
+
+    To repair a table whose last commit says what the log does not is to make it again.
+    """
     where, root = f"table {registration.recipe}.{name}", state.properties.get(ROOT, "")
     if root != registration.root:
         message = (
@@ -297,6 +313,10 @@ def _require_ours(registration: Registration, name: str, state: State, *, repair
             f"another catalog, or, if the root was moved, {REPAIR}"
         )
         raise RecipeError(message)
+    lie = next(registration.lies(state.last), "") if repair else ""
+    if lie:
+        message = f"{where} {lie}; {REPAIR}"
+        raise ContractError(message)
     foreign = registration.foreign(state)
     if foreign and not repair:
         message = f"{where} has files that no version of {registration.root} has, {foreign[0]} is one; {REPAIR}"
