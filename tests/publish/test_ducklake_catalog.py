@@ -127,6 +127,27 @@ def test_what_is_dropped_and_expired_leaves_no_row(place: Place, root: Path) -> 
     assert place.rows("SELECT count(*) FROM ducklake_files_scheduled_for_deletion") == [(0,)]
 
 
+def test_no_free_page_of_sqlite_has_bounds_of_what_left(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The least id of a file may be of a document that was taken down; by default SQLite leaves deleted bytes."""
+    connect = sqlite3.connect
+
+    def by_default(*given: object, **how: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **how)  # type: ignore[call-overload]
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", by_default)
+    rows = documents("de", 0)
+    with closing(opens(f"sqlite:{tmp_path / 'lake.sqlite'}")) as lake:
+        lake.commit(table_of(rows), None, (gone := file_of(root, "a.parquet", rows),), (), facts_of(root))
+        lake.commit(table_of(rows), lake.state("news", "kept"), (), (gone.address,), facts_of(root))
+        assert b"/a.parquet" in (tmp_path / "lake.sqlite").read_bytes()
+        lake.expire("news", "kept")
+    assert b"/a.parquet" not in (tmp_path / "lake.sqlite").read_bytes()
+
+
 def test_a_files_deletion_is_never_scheduled_by_whoever_asks(place: Place, root: Path) -> None:
     rows = documents("de", 0)
     with closing(opens(place.address)) as lake:
