@@ -22,7 +22,9 @@ import yaml
 from pipeline_tasks.binding import bind_fields, require_known, require_mapping, shown
 from pipeline_tasks.constraints import OptionalUri, Range, Uri, Word, is_bucket, kind_of
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.nearest import nearest
 from pipeline_tasks.recipe import engine_names, untried
+from pipeline_tasks.seams import Part, all_parts
 from pipeline_tasks.yaml_file import parse_yaml, read_bytes
 
 DEPLOYMENT = "REFINERY_DEPLOYMENT"
@@ -33,6 +35,9 @@ ROOT, LANDING = "REFINERY_ROOT", "REFINERY_LANDING"
 
 CATALOG = "REFINERY_CATALOG"
 """Names the catalog in which what is published becomes tables, of recipes that name none."""
+
+CATALOGS = "refinery.catalogs"
+"""The seam of catalogs: what opens one, by the name before the colon of its address."""
 
 DEFAULT_PLACES: Mapping[str, str] = {ROOT: "s3://refinery/refined", LANDING: "s3://refinery/landing"}
 
@@ -245,6 +250,18 @@ class Deployment:
     def has_own_root(self, settings: Settings) -> bool:
         """Return whether settings go to another root than the defaults."""
         return plain(settings.its_root) != plain(self.defaults.its_root)
+
+
+def catalog_opener(address: str) -> Part:
+    """Return the part that opens the catalog of an address; RecipeError for an address of none."""
+    kind, colon, rest = address.partition(":")
+    known = all_parts(CATALOGS)
+    if colon and rest and kind in known:
+        return known[kind]
+    forms = " or ".join(f"{name}:..." for name in known)
+    meant = "" if kind in known else nearest(kind, known)
+    message = f"{address[:100]!r} names no catalog{meant}; write {forms} as `catalog` of `run`, --catalog or {CATALOG}"
+    raise RecipeError(message)
 
 
 def names_of(entry: str) -> list[str]:

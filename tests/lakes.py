@@ -95,7 +95,7 @@ def file_of(root: Path, name: str, rows: pa.Table, address: str = "") -> DataFil
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, path, compression="zstd")
     body = path.read_bytes()
-    return DataFile(str(root), name, address or path.as_uri(), len(body), sha256(body).hexdigest())
+    return DataFile(str(root), name, address or f"file://{path}", len(body), sha256(body).hexdigest())
 
 
 def table_of(rows: pa.Table, namespace: str = "news") -> Table:

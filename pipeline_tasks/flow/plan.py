@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline_tasks.cards import adds, stage_card
-from pipeline_tasks.deployment import CATALOG
+from pipeline_tasks.deployment import CATALOG, catalog_opener
 from pipeline_tasks.recipe import COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Step, Versions
 from pipeline_tasks.schema import EMBEDDING
 
@@ -196,7 +196,8 @@ def _settings(recipe: Recipe, step: Step) -> dict[str, Any]:
 
 def _register(recipe: Recipe) -> Iterator[Task]:
     """Yield the task that makes a version a snapshot of tables, if the recipe or the deployment names a catalog."""
-    if recipe.catalog or os.environ.get(CATALOG):
+    if address := recipe.catalog or os.environ.get(CATALOG):
+        catalog_opener(address)  # an address of none is said before the first stage runs
         settings = {"catalog": recipe.catalog, "engine": recipe.engines.get("register", LOCAL)}
         yield Task("register", "register", settings, {"published": Output(PUBLISH)})
 

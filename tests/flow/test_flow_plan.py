@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline_tasks.cards import stage_card
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import Flow, Output, Task, flow_of
 from pipeline_tasks.recipe import BUILDS, Recipe, Requirement, load_build, load_recipe, recipe_names
 from tests.chain import command
@@ -72,3 +73,10 @@ def test_to_plan_a_run_imports_nothing_heavy() -> None:
     done = command("-c", PLANNED, json.dumps(HEAVY))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
+
+
+def test_a_catalog_of_no_kind_is_told_before_anything_runs() -> None:
+    """What is registered last is asked for first: stages take hours."""
+    with pytest.raises(RecipeError, match=r"'icebrg:lake' names no catalog.*iceberg"):
+        flow_of(replace(RECIPES[0], catalog="icebrg:lake"))
+    assert "register" in {task.name for task in flow_of(replace(RECIPES[0], catalog="iceberg:lake")).tasks}

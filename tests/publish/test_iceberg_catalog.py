@@ -250,7 +250,7 @@ def test_a_file_that_is_not_as_it_was_written_is_refused(case: Case) -> None:
         with pytest.raises(ContractError, match=said) as refused:
             case.catalog.commit(table(), None, (file,), (), facts(case.root, 1))
         assert file.path in str(refused.value)
-        assert "register the version again" in str(refused.value)
+        assert "refinery verify" in str(refused.value)
     assert case.state() is None
 
 
@@ -351,3 +351,24 @@ def test_ray_reads_the_rows_of_a_table(case: Case) -> None:
     done = subprocess.run([sys.executable, "-c", RAY], check=True, capture_output=True, text=True, timeout=500)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found == {row["id"]: [row["language"], row["chars"], row["page"]] for row in expected}
+
+
+def test_no_metadata_has_bounds_of_a_file_that_left(case: Case) -> None:
+    """The least id of a file may be that of a document that was taken down."""
+    first = case.file("first.parquet", rows("2026-11-01", "de", 0))
+    case.commit([first, case.file("other.parquet", rows("2026-11-01", "en", 5))])
+    case.commit([case.file("second.parquet", rows("2026-11-01", "de", 10))], [first], number=2)
+    case.catalog.expire(NAMESPACE, NAME)
+    made = opened(NAMESPACE, NAME)
+    newest = made.current_snapshot()
+    assert newest is not None
+    assert newest.summary is not None
+    assert newest.summary.additional_properties["deleted-records"] == "3"
+    entries = [
+        entry
+        for each in newest.manifests(made.io)
+        for entry in each.fetch_manifest_entry(made.io, discard_deleted=False)
+    ]
+    bounds = {entry.data_file.file_path.rpartition("/")[2]: entry.data_file.lower_bounds for entry in entries}
+    assert {name for name, known in bounds.items() if known} == {"other.parquet", "second.parquet"}
+    case.require(rows("2026-11-01", "en", 5) + rows("2026-11-01", "de", 10))

@@ -2,24 +2,29 @@
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from refinery_exports.tables import catalog as names
 from refinery_exports.tables.catalog import HEAD, ROOT, SNAPSHOT, VERSION, Changed, DataFile, Table
 from refinery_exports.tables.catalogs import opened
-from refinery_exports.tables.registering import register, register_version
-from refinery_exports.tables.table_files import address_of
+from refinery_exports.tables.registering import plain_root, register, register_version
+from refinery_exports.tables.table_files import address_of, tables_of
 
 from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.recipe import trial_of
 from pipeline_tasks.store.log_chain import dataset_log, read_chain
 from tests import small_build, small_root
 from tests.commands import Refinery
@@ -178,8 +183,6 @@ def test_what_others_put_into_a_table_is_found_and_repaired(
 
 
 def _schema(root: str) -> "object":
-    from refinery_exports.tables.table_files import tables_of
-
     version = version_log.current(root, RECIPE, DAYS[0])
     return tables_of(root, version, HERE).tables["stages"][0].schema
 
@@ -213,6 +216,15 @@ def test_a_root_that_moved_is_refused_until_it_is_repaired(small: SmallRoot, add
     registered(other, address, repair=True)
     assert {state.properties[ROOT] for state in states(address, RECIPE).values()} == {other}
     assert all(_is_there(each) for state in states(address, RECIPE).values() for each in state.files)
+
+
+def test_a_root_has_one_name(small: SmallRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(small.root)
+    monkeypatch.chdir(tmp_path)
+    folder = Path(small.root).name
+    ways = ("link", f"{folder}/", f"../{tmp_path.name}/./{folder}", f"file://{small.root}", small.root)
+    assert {plain_root(way) for way in ways} == {small.root}
+    assert plain_root("s3://bucket/root") == "s3://bucket/root"
 
 
 def test_the_other_of_two_writers_looks_again(small: SmallRoot, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,3 +358,159 @@ def test_a_run_registers_what_it_publishes(
     kept = states(address, "own")["kept"]
     assert sum(kept.files.values()) == funnel(root, version)[-1]["rows"]
     assert kept.last[VERSION] == str(version.number)
+    trial = ("--sample", "0.9")
+    done = refinery(
+        "run", root, "--input", landed, "--snapshot", DAYS[0], "--recipe", own, "--engine", "local", *accepts, *trial
+    )
+    assert done.returncode == 0, done.stderr
+    assert not states(address, trial_of("own"))  # no takedown would be followed there
+
+
+def _take_down(small: SmallRoot, refinery: Refinery) -> None:
+    """Take down a document of the first day, of which the catalog is not told."""
+    first = version_log.versions(small.root, RECIPE)[0]
+    _, files = tables_of(small.root, first, HERE).tables["kept"]
+    gone = str(pq.read_table(Path(small.root, files[0].path), columns=["id"])["id"][0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("REFINERY_CATALOG")  # no catalog follows
+        assert refinery("takedown", small.root, "--document", gone, "--reason", "a test").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_registered_between", [True, False])
+def test_who_is_taken_down_of_a_retracted_snapshot_is_in_no_past(
+    small: SmallRoot, address: str, refinery: Refinery, *, is_registered_between: bool
+) -> None:
+    """The table has no row of the document any more when it is taken down; its past has."""
+    registered(small.root, address)
+    version_log.retract(small.root, RECIPE, DAYS[0], "a test")
+    if is_registered_between:
+        registered(small.root, address)
+        assert states(address, RECIPE)["kept"].snapshots > 1
+    _take_down(small, refinery)
+    done = refinery("verify", small.root, "--catalog", address)
+    assert (done.returncode, "before a takedown" in done.stdout) == (ContractError.exit_code, True)
+    registered(small.root, address)
+    assert {state.snapshots for state in states(address, RECIPE).values()} == {1}
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_kill_before_snapshots_are_forgotten_is_repaired(
+    small: SmallRoot, address: str, refinery: Refinery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered(small.root, address)
+    _take_down(small, refinery)
+
+    def killed(self: object, *given: object) -> int:
+        raise KeyboardInterrupt
+
+    with opened(address) as catalog, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(catalog), "expire", killed)
+        with pytest.raises(KeyboardInterrupt):
+            register(small.root, RECIPE, catalog, HERE)
+    assert max(state.snapshots for state in states(address, RECIPE).values()) > 1
+    registered(small.root, address)
+    assert {state.snapshots for state in states(address, RECIPE).values()} == {1}
+
+
+@pytest.mark.slow
+def test_a_lake_forgets_a_table_of_before_a_takedown_that_was_dropped(
+    small: SmallRoot, refinery: Refinery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers of a lake can ask for a table that was dropped, by a snapshot of the lake."""
+    address = catalog_at("ducklake", tmp_path / "catalog", monkeypatch)
+    registered(small.root, address)
+    with opened(address) as catalog:
+        catalog.drop(RECIPE, "kept")
+    _take_down(small, refinery)
+    registered(small.root, address)
+    with closing(sqlite3.connect(tmp_path / "catalog" / "lake.sqlite")) as lake:
+        assert lake.execute("SELECT count(*) FROM ducklake_table WHERE table_name = 'kept'").fetchone() == (1,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_what_leaves_a_root_while_it_is_registered_leaves_the_tables(
+    small: SmallRoot, address: str, refinery: Refinery, *, is_alone: bool
+) -> None:
+    """A registration that began before a takedown and a retraction, which others registered, does not undo these."""
+    from refinery_exports.tables import registering
+
+    registered(small.root, address)
+    with opened(address) as catalog:
+        catalog.drop(RECIPE, "kept")
+    real, calls = registering.tables_of, []
+
+    def slow(root: str, version: object, on: object) -> object:
+        held = real(root, version, on)  # type: ignore[arg-type]
+        calls.append(version)
+        if len(calls) == 1:
+            _take_down(small, refinery)
+            version_log.retract(small.root, RECIPE, DAYS[1], "a test")
+            registered(small.root, address)
+        return held
+
+    version = version_log.current(small.root, RECIPE, DAYS[1])
+    with opened(address) as catalog, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registering, "tables_of", slow)
+        if is_alone:
+            register_version(small.root, version, catalog, HERE)
+        else:
+            register(small.root, RECIPE, catalog, HERE)
+    assert refinery("verify", small.root, "--catalog", address).stdout.endswith("nothing else\n")
+    assert {state.snapshots for state in states(address, RECIPE).values()} == {1}
+
+
+def test_a_version_that_keeps_nothing_takes_the_files_of_the_one_before(
+    small: SmallRoot, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_exports.tables import registering
+
+    registered(small.root, address)
+    version = version_log.current(small.root, RECIPE, DAYS[0])
+    held = tables_of(small.root, version, HERE)
+    table, files = held.tables["kept"]
+    nothing = replace(held, tables={**held.tables, "kept": (table, ())})
+    monkeypatch.setattr(registering, "tables_of", lambda root, version, on: nothing)  # noqa: ARG005 -- as it is called
+    with opened(address) as catalog:
+        register_version(small.root, version, catalog, HERE)
+    left = states(address, RECIPE)["kept"]
+    assert left.files
+    assert not {file.address for file in files} & left.files.keys()
+    assert (left.last[VERSION], left.last[SNAPSHOT]) == (str(version.number), version.snapshot)
+
+
+@pytest.mark.parametrize("name", ["tables.json", "kept"])
+def test_a_file_that_is_gone_is_told_with_the_way_to_write_it_again(
+    small: SmallRoot, address: str, refinery: Refinery, name: str
+) -> None:
+    folder = Path(small.root, version_log.current(small.root, RECIPE, DAYS[0]).prefix, "exports", "tables")
+    gone = next(path for path in folder.rglob("*") if path.is_file() and name in str(path.relative_to(folder)))
+    before = gone.read_bytes()
+    gone.unlink()
+    with pytest.raises(ContractError, match=r"remove the folder|refinery verify"):
+        registered(small.root, address)
+    assert f"remove the folder {folder}" in refinery("verify", small.root).stdout
+    shutil.rmtree(folder)
+    registered(small.root, address)
+    assert gone.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [VERSION, SNAPSHOT, names.MANIFEST, HEAD])
+def test_a_commit_that_lies_about_its_version_is_found_and_repaired(
+    small: SmallRoot, address: str, refinery: Refinery, name: str
+) -> None:
+    registered(small.root, address)
+    version = version_log.current(small.root, RECIPE, DAYS[1])
+    table, files = tables_of(small.root, version, HERE).tables["kept"]
+    with opened(address) as catalog:
+        for add, remove, lie in (((), (files[0].address,), {}), (files[:1], (), {name: "lie"})):
+            state = catalog.state(RECIPE, "kept")
+            assert state is not None
+            said = {each: value for each, value in state.last.items() if each.startswith("refinery.")}
+            catalog.commit(table, state, add, remove, said | lie)
+    done = refinery("verify", small.root, "--catalog", address)
+    assert (done.returncode, "is lie" in done.stdout) == (ContractError.exit_code, True)
+    assert refinery("register", small.root, "--repair").returncode == 0
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refinery_exports.exporting import processes
 from refinery_exports.tables import table_files
+from refinery_exports.tables.catalog import Table
 from refinery_exports.tables.columns import WIDER, table_schema, table_type
-from refinery_exports.tables.layout import DATASETS
-from refinery_exports.tables.table_files import Held, tables_of, written_tables
+from refinery_exports.tables.layout import DATASETS, Piece
+from refinery_exports.tables.table_files import Held, Source, tables_of, write_piece, written_tables
 
 from pipeline_tasks.engines.each import HERE, On
 from pipeline_tasks.inspect.funnel import funnel
@@ -22,6 +23,9 @@ from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.sealed import sha256
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.text.urls.takedown import of_rows
 from tests import small_build
 from tests.commands import Refinery
 from tests.small_root import DAYS, RECIPE, SmallRoot
@@ -57,6 +61,21 @@ def test_every_record_is_in_a_table_once(root: str) -> None:
         assert {*rejects["outcome"].to_pylist()} == {"rejected", "quarantined"}
         [stages] = rows_of(held, "stages")
         assert stages["kept"].to_pylist() == [step["rows"] for step in steps]
+
+
+def test_values_that_would_choose_a_place_get_one_of_their_own(tmp_path: Path) -> None:
+    """Whatever landed as a value: as the name of a null, too long for a file's name, or as a path to elsewhere."""
+    long = "é" * 300
+    values = [None, table_files.NULL, "", "..", "../../../x", "/", "a=b", "A", "a", long, f"{long}1", long[:40]]
+    body = pa.table({"language": values})
+    pq.write_table(body, path := tmp_path / "landed.parquet")
+    shard = Shard(path.name, len(values), path.stat().st_size, sha256(path.read_bytes()))
+    source = Source(str(tmp_path), {DATASETS: Table("r", DATASETS, body.schema, ("language",))}, of_rows([]))
+    folder = tmp_path / "written" / "here"
+    assert write_piece(source, Piece(DATASETS, (shard,)), folder) == {DATASETS: len(values)}
+    assert {each for each in tmp_path.rglob("*.parquet") if not each.is_relative_to(folder)} == {path}
+    written = [pq.read_table(each, partitioning=None)["language"].to_pylist() for each in folder.rglob("*.parquet")]
+    assert sorted(written, key=str) == sorted(([value] for value in values), key=str)
 
 
 def test_files_are_sorted_parted_and_bounded(root: str) -> None:

@@ -16,7 +16,7 @@ def exported_files(root: str, version: Version, findings: Findings) -> Iterator[
         place, _, name = f"{root}/{entry.path}".rpartition("/")
         if name != FILES:
             continue
-        heal = f"remove the folder {place} and build again: the same files are written"
+        heal = f"remove the folder {place} and build again, or register: the same files are written"
         with findings.guarded(f"{place}/{FILES}", heal):
             for file in files_of(place, store.read(entry.path))["files"]:
                 path = f"{place}/{file['path']}"

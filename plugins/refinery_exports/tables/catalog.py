@@ -10,11 +10,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-SEAM = "refinery.catalogs"
-"""The seam of catalogs: each of its parts is an `Opens`, by the name before the colon of a catalog's address."""
-
 SNAPSHOT, VERSION, MANIFEST, HEAD = "refinery.snapshot", "refinery.version", "refinery.manifest", "refinery.head"
 """Properties of a commit: snapshot and number of a version, its last manifest, the digest of its entry in the log."""
+
+TAKEDOWNS = "refinery.takedowns"
+"""Property of a commit: the digest of the last takedown that no row of the table is of then; a first has none."""
 
 PARTED = "snapshot"
 """The column of the snapshot that rows are of."""
@@ -42,6 +42,7 @@ class Table:
 class DataFile:
     """A file of a table: its address as others open it (`s3://...`, `file:///...`), its bytes, and its SHA-256.
 
+    No letter of an address is escaped: readers of Iceberg and DuckDB take the path as it is.
     What else a catalog keeps of it (rows, ranges of columns, values of a partition) is in the footer of the file, which
     `path` of `root` reads.
     """
@@ -57,14 +58,16 @@ class DataFile:
 class State:
     """What a catalog has of a table now: addresses of files with their rows, properties, and those of its last commit.
 
-    `snapshots` are how many states readers can still ask for, this one included; whoever asked for the files of one
-    snapshot is not told. `token` is what `commit` compares.
+    `snapshots` are how many states readers can still ask for, this one included; `past` are the properties of the
+    commits that made the others, in any order, also of a table of that name that was dropped. Whoever asked for the
+    files of one snapshot may be told of neither. `token` is what `commit` compares.
     """
 
     files: Mapping[str, int]
     properties: Mapping[str, str] = field(default_factory=dict)
     last: Mapping[str, str] = field(default_factory=dict)
     snapshots: int = 0
+    past: tuple[Mapping[str, str], ...] = ()
     token: str = ""
 
 

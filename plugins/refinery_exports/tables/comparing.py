@@ -8,8 +8,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.engines.each import On
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.store import storage
-from refinery_exports.tables.catalog import HEAD, RECIPE, ROOT, Catalog, DataFile, State
-from refinery_exports.tables.registering import Registration, counting_versions, registered_as
+from refinery_exports.tables.catalog import RECIPE, ROOT, Catalog, DataFile, State
+from refinery_exports.tables.registering import Registration, counting_versions, logs_of, registered_as
 from refinery_exports.tables.table_files import written_tables
 
 HEAL = "run `refinery register --repair`: the table becomes what is published"
@@ -19,14 +19,14 @@ def findings_of(root: str, recipes: Iterable[str], catalog: Catalog, on: On) -> 
     """Return what the tables of recipes in a catalog have that is not published, and what they lack."""
     findings = Findings()
     for recipe in recipes:
-        versions = counting_versions(root, recipe)
+        logs, versions = logs_of(root, recipe), counting_versions(root, recipe)
         held = [each for version in versions if (each := written_tables(root, version, on)) is not None]
         there = {each.version.number for each in held}
         for version in versions:
             if version.number not in there:
                 problem = f"version {version.number} is not registered"
                 findings.add(Problem(f"tables of {recipe}", problem, heal="run `refinery register`"))
-        registration = registered_as(root, recipe, held)
+        registration = registered_as(root, recipe, logs, held)
         for name in dict.fromkeys([*registration.names, *catalog.names(recipe)]):
             where = f"table {recipe}.{name}"
             with findings.guarded(where, HEAL):
@@ -47,8 +47,9 @@ def _problems(registration: Registration, name: str, state: State | None, findin
     for key, value in ((ROOT, registration.root), (RECIPE, registration.recipe)):
         if (said := state.properties.get(key, "")) != value:
             yield f"says that its {key} is {said or 'nothing'}, and it is {value}"
-    if state.last.get(HEAD, "") not in registration.heads.values():
-        yield f"says that its head is {state.last.get(HEAD) or 'nothing'}, which is no entry of the log"
+    yield from registration.lies(state.last)
+    if registration.forgets(state):
+        yield "has snapshots of before a takedown, for which readers can ask (a tag or a branch of yours may keep them)"
     yield from (f"lacks {address}" for address in wanted if address not in state.files)
     for address, rows in state.files.items():
         if address not in wanted:

@@ -27,9 +27,13 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.sorting import SortOrder
+    from pyiceberg.table.update.snapshot import _MergeAppendFiles
 
 NAME_MAPPING = "schema.name-mapping.default"
 """The property by which readers find columns in files that have no ids of fields; PyIceberg adds new columns."""
+
+ENDING = "#?"
+"""Letters at which PyIceberg takes the path of an address to end, whether they are escaped in it or not."""
 
 RETRIES = "commit.retry.num-retries"
 
@@ -91,13 +95,14 @@ class IcebergCatalog:
             if table is None:
                 return None
             newest = table.current_snapshot()
-            last = newest.summary.additional_properties if newest and newest.summary else {}
+            past = [each for each in table.snapshots() if newest is None or each.snapshot_id != newest.snapshot_id]
             files = _files_of(table, snapshot) if snapshot else _files(table)
             return State(
                 {file.file_path: file.record_count for file in files},
                 dict(table.properties),
-                dict(last),
+                _said(newest),
                 len(table.snapshots()),
+                tuple(map(_said, past)),
                 _token(table),
             )
 
@@ -135,7 +140,7 @@ class IcebergCatalog:
         change = self._created(table, schema, facts) if opened is None else _altered(opened, table, schema)
         files = list(reader_of(_with_properties(change, metrics(table))).registered(add))
         with readable(self.name, full_name):
-            _stage(change, files, removed, facts)
+            _stage(change, opened, files, removed, facts)
             change.commit_transaction()
 
     def _created(self, table: Table, schema: "Schema", facts: Mapping[str, str]) -> "Transaction":
@@ -200,6 +205,11 @@ def _token(table: "Opened") -> str:
     return f"{table.metadata.table_uuid}/{snapshot.snapshot_id if snapshot else ''}"
 
 
+def _said(snapshot: "Snapshot | None") -> dict[str, str]:
+    """Return the properties of the commit of a snapshot."""
+    return dict(snapshot.summary.additional_properties) if snapshot and snapshot.summary else {}
+
+
 def _files(table: "Opened") -> Iterator["Registered"]:
     """Yield the data files of the current snapshot, of the manifests that it has; several are read at once."""
     from pyiceberg.manifest import ManifestContent
@@ -249,7 +259,14 @@ def _metadata_of(table: "Opened", snapshots: Iterable["Snapshot"]) -> set[str]:
 
 
 def _require_files(table: str, before: State | None, add: tuple[DataFile, ...], remove: tuple[str, ...]) -> None:
-    """Raise RecipeError for a file that is added twice, or removed where it is not."""
+    """Raise RecipeError for a file that is added twice, removed where it is not, or that readers would not find."""
+    for file in add:
+        if any(letter in file.address for letter in ENDING):
+            message = (
+                f"{file.address}: PyIceberg reads an address up to {' or '.join(ENDING)}; rename the root {file.root}, "
+                "or register it in a DuckLake"
+            )
+            raise RecipeError(message)
     there = set(before.files if before else ())
     lost = sorted(set(remove) - there)
     if lost:
@@ -321,12 +338,23 @@ def _with_properties(change: "Transaction", properties: Mapping[str, str]) -> "T
 
 
 def _stage(
-    change: "Transaction", add: Iterable["Registered"], remove: Iterable["Registered"], facts: Mapping[str, str]
+    change: "Transaction",
+    opened: "Opened | None",
+    add: Iterable["Registered"],
+    remove: Iterable["Registered"],
+    facts: Mapping[str, str],
 ) -> None:
     """Write the manifests of one snapshot: an append, which incremental readers follow, unless files are removed."""
-    update = change.update_snapshot(snapshot_properties=dict(facts))
-    removed = list(remove)
-    producer = update.overwrite() if removed else update.merge_append()
+    from pyiceberg.table.snapshots import Operation
+
+    from refinery_exports.tables.iceberg_files import Overwrite
+
+    removed, said = list(remove), dict(facts)
+    producer: Overwrite | _MergeAppendFiles
+    if opened is not None and removed:
+        producer = Overwrite(Operation.OVERWRITE, change, opened.io, snapshot_properties=said)
+    else:
+        producer = change.update_snapshot(snapshot_properties=said).merge_append()
     for file in add:
         producer.append_data_file(file)
     for file in removed:

@@ -27,10 +27,11 @@ from pyiceberg.io.pyarrow import (
     pyarrow_to_schema,
 )
 from pyiceberg.manifest import DataFile as Registered
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.partitioning import partition_record_value
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_by_id, promote
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 from pyiceberg.utils.truncate import truncate_upper_bound_text_string
@@ -52,7 +53,7 @@ TEXT_BOUND = "truncate(64)"
 Value: TypeAlias = bool | int | float | str | bytes | date | Decimal
 """A value of a column, as Parquet's footers have it."""
 
-AGAIN = "register the version again"
+AGAIN = "`refinery verify` of the root says how its files are written again"
 """The way out behind a file that is not as it was written."""
 
 
@@ -223,9 +224,7 @@ class Reader:
                 if column.field_type.is_primitive and column.field_type != own:
                     promote(column.field_type, own)
         except (ValueError, TypeError, ResolveError) as error:
-            message = (
-                f"{file.root}/{file.path} has other columns than the table ({error}); remove the file, and {AGAIN}"
-            )
+            message = f"{file.root}/{file.path} has other columns than the table ({error}); {AGAIN}"
             raise ContractError(message) from error
         ids = parquet_path_to_id_mapping(schema)
         leaves = tuple(self.plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns))
@@ -240,7 +239,7 @@ class Reader:
             if not is_one:
                 message = (
                     f"{file.root}/{file.path} has not one value of the column {part.name!r}, by which files are "
-                    f"parted; remove the file, and {AGAIN}"
+                    f"parted; {AGAIN}"
                 )
                 raise ContractError(message)
             kind = schema.find_field(part.source_id).field_type
@@ -285,5 +284,32 @@ def _footer(store: Store, file: DataFile) -> pq.FileMetaData:
                 raise DigestMismatch(message)
             return pq.read_metadata(stream)
     except (pa.ArrowInvalid, FileNotFoundError) as error:
-        message = f"{file.root}/{file.path} is gone, or no whole file of Parquet ({error}); remove it, and {AGAIN}"
+        message = f"{file.root}/{file.path} is gone, or no whole file of Parquet ({error}); {AGAIN}"
         raise ContractError(message) from error
+
+
+class Overwrite(_OverwriteFiles):
+    """A snapshot that takes files away, and says no bounds of them: the least id may be of what was taken down."""
+
+    def _deleted_entries(self) -> list[ManifestEntry]:
+        return [_without_bounds(entry) for entry in super()._deleted_entries()]
+
+
+def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
+    file = entry.data_file
+    bare = Registered.from_args(
+        content=file.content,
+        file_path=file.file_path,
+        file_format=file.file_format,
+        partition=file.partition,
+        record_count=file.record_count,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+    bare.spec_id = file.spec_id
+    return ManifestEntry.from_args(
+        status=entry.status,
+        snapshot_id=entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=bare,
+    )

@@ -16,6 +16,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.engines.each import On, Work
+from pipeline_tasks.errors import DigestMismatch
 from pipeline_tasks.inspect.views.rows import ID, URL, Hidden, Part, Rows
 from pipeline_tasks.publish.exported import EXPORTS, FILES, files_of
 from pipeline_tasks.publish.logs.version_log import Version
@@ -51,6 +52,9 @@ KEYS = pa.schema([(ID, pa.string()), (URL, pa.string())])
 """The columns by which documents are taken down."""
 
 NOTHING_HIDDEN = Hidden(of_rows([]))
+
+LONGEST, DIGITS = 128, 32
+"""Letters of a value in a path, and digits of the digest that a longer one ends with: names of files have 255 bytes."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -116,7 +120,7 @@ def held_at(root: str, version: Version, place: str) -> Held:
     store = storage.connect(place)
     listed = files_of(place, store.read(FILES))
     stored = {file["path"]: file for file in listed["files"]}
-    body = json.loads(store.read(LISTED))
+    body = json.loads(_listed_body(place, stored[LISTED]["sha256"]))
     below = place.removeprefix(f"{root}/")
     tables: dict[str, tuple[Table, tuple[DataFile, ...]]] = {}
     for name, said in body.items():
@@ -125,6 +129,18 @@ def held_at(root: str, version: Version, place: str) -> Held:
         files = [path for path in stored if path.startswith(f"{name}/")]
         tables[name] = (table, tuple(_data_file(root, below, stored[path]) for path in files))
     return Held(version, tables, listed["hidden"])
+
+
+def _listed_body(place: str, digest: str) -> bytes:
+    """Return the list of tables of an export; ContractError if it was changed or is gone."""
+    try:
+        body = storage.connect(place).read(LISTED)
+    except FileNotFoundError:
+        body = b""
+    if sha256(body) != digest:
+        message = f"{place}/{LISTED} was changed or is gone; remove the folder {place}, and register again"
+        raise DigestMismatch(message)
+    return body
 
 
 def _data_file(root: str, below: str, file: Mapping[str, Any]) -> DataFile:
@@ -260,8 +276,13 @@ def _run_starts(keys: pa.RecordBatch) -> list[int]:
 
 
 def _as_text(value: object) -> str:
-    """Return a value as a part of a path, in letters that addresses have as they are."""
-    return NULL if value is None else _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", str(value))
+    """Return a value as a part of a path, in letters that addresses have as they are: two values have two texts."""
+    if value is None:
+        return NULL
+    text = _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", str(value))
+    if text != NULL and len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - DIGITS]}={sha256(str(value).encode())[:DIGITS]}"
 
 
 def _write(rows: pa.Table, stream: BinaryIO) -> None:

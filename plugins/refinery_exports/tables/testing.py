@@ -1,6 +1,7 @@
 """The suite of catalogs: what was committed is read by others, whole or not at all, and no file of a root changes."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -39,6 +40,9 @@ Read = Callable[[str, str], pa.Table]
 
 Rows = list[dict[str, Any]]
 
+ODD = " é %20+~"
+"""Letters of the folder of a root that an address has as they are."""
+
 
 def check_catalog(opens: Callable[[], Catalog], read: Read) -> None:
     """Raise AssertionError unless catalogs that `opens` opens keep a table as their protocol says.
@@ -46,7 +50,7 @@ def check_catalog(opens: Callable[[], Catalog], read: Read) -> None:
     All that it opens are one place, in which there is no namespace `conformance` yet; in the end it has no table.
     """
     for check in (_check_commits, _check_columns, _check_writers, _check_expiry):
-        with tempfile.TemporaryDirectory() as folder, closing(opens()) as catalog:
+        with tempfile.TemporaryDirectory(suffix=ODD) as folder, closing(opens()) as catalog:
             case = Case(Path(folder), catalog, opens, read)
             check(case)
             before = case.bytes()
@@ -71,7 +75,7 @@ class Case:
         path = self.root / name
         pq.write_table(pa.Table.from_pylist(rows, schema), path, compression="zstd")
         body = path.read_bytes()
-        return DataFile(str(self.root), name, path.as_uri(), len(body), sha256(body).hexdigest())
+        return DataFile(str(self.root), name, f"file://{path}", len(body), sha256(body).hexdigest())
 
     def commit(
         self, add: Sequence[DataFile], remove: Sequence[DataFile] = (), schema: pa.Schema = SCHEMA, number: int = 1
@@ -88,6 +92,8 @@ class Case:
         assert after.snapshots == (before.snapshots if before else 0) + 1, (
             f"one commit made {after.snapshots} snapshots"
         )
+        past = Counter(each[SNAPSHOT] for each in (*before.past, before.last)) if before else Counter()
+        assert not past - Counter(each[SNAPSHOT] for each in after.past), f"the commits before are {after.past}"
         assert before is None or after.token != before.token, "a commit left the token as it was"
         return after
 
@@ -266,7 +272,7 @@ def _check_expiry(case: Case) -> None:
     assert gone == state.snapshots - 1, f"{gone} of {state.snapshots} snapshots were forgotten"
     after = case.state()
     assert after is not None
-    assert after.snapshots == 1, f"{after.snapshots} snapshots are left"
+    assert (after.snapshots, after.past) == (1, ()), f"{after.snapshots} snapshots are left, {after.past} before"
     assert (after.files, after.last) == (state.files, state.last), "forgetting snapshots changed the current one"
     assert case.bytes() == before, "forgetting snapshots removed or changed a file of the root"
     assert case.catalog.expire(NAMESPACE, NAME) == 0, "snapshots were forgotten twice"

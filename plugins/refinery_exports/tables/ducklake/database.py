@@ -160,7 +160,9 @@ class Database:
 
     def _connect_sqlite(self) -> sqlite3.Connection:
         uri = f"file:{quote(self._where)}?mode=rwc"
-        return sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA secure_delete = ON")  # bounds of files that left stay in no free page
+        return connection
 
     def _connect_postgres(self) -> "extensions.connection":
         try:

@@ -87,7 +87,7 @@ def _read(store: Store, file: DataFile, known: Schemas) -> Footer:
     except (pa.ArrowException, OSError, OverflowError) as error:
         if isinstance(error, ContractError):
             raise
-        message = f"{file.root}/{file.path} is no whole Parquet file ({error}); `refinery verify` says what is lost"
+        message = f"{file.root}/{file.path} is no whole Parquet file ({error}); `refinery verify` says the way out"
         raise ContractError(message) from error
     return Footer(file, metadata.num_rows, length - _FOOTER, columns, tuple(_leaves(metadata)))
 

@@ -4,9 +4,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
-from urllib.parse import unquote, urlsplit
 
 from pipeline_tasks.errors import RecipeError
 from refinery_exports.tables.catalog import PARTED
@@ -59,13 +57,6 @@ class Held:
     def token(self) -> str:
         """Return what changes whenever the table does."""
         return f"{self.id}:{self.changed}"
-
-    def last(self, database: Database) -> dict[str, str]:
-        """Return the facts of the last commit; ContractError if they are not as they were written."""
-        try:
-            return dict(json.loads(self.tags.get(COMMIT, "{}")))
-        except (TypeError, ValueError) as error:
-            raise damaged(shown(database.address), f"the tag {COMMIT} of the table {self.id} has no facts") from error
 
 
 def is_lake(database: Database) -> bool:
@@ -252,6 +243,37 @@ def _changed(database: Database, table: int) -> int:
     return max(cast("int", edge) for (edge,) in database.rows(each) if edge is not None)
 
 
+def facts_of(database: Database, table: int, tag: str) -> dict[str, str]:
+    """Return the facts of a commit, as its tag has them; ContractError if they are not as they were written."""
+    try:
+        return dict(json.loads(tag))
+    except (TypeError, ValueError) as error:
+        raise damaged(shown(database.address), f"the tag {COMMIT} of the table {table} has no facts") from error
+
+
+def named(database: Database, namespace: str, name: str) -> list[tuple[int, int | None]]:
+    """Return the numbers of all tables that have or had a name, with the snapshot that dropped each."""
+    rows = database.rows(
+        "SELECT DISTINCT t.table_id, t.end_snapshot FROM ducklake_table t "
+        "JOIN ducklake_schema s ON s.schema_id = t.schema_id WHERE s.schema_name = ? AND t.table_name = ?",
+        namespace,
+        name,
+    )
+    return cast("list[tuple[int, int | None]]", [tuple(row) for row in rows])
+
+
+def past(database: Database, namespace: str, name: str) -> tuple[dict[str, str], ...]:
+    """Return the facts of the commits to tables of a name that are not forgotten, but of the last to the one there."""
+    found = []
+    for table, dropped in named(database, namespace, name):
+        rows = database.rows(
+            'SELECT "value", end_snapshot FROM ducklake_tag WHERE object_id = ? AND "key" = ?', table, COMMIT
+        )
+        tags = [tag for tag, ended in rows if not (dropped is None and ended is None)]
+        found += [facts_of(database, table, str(tag)) for tag in tags]
+    return tuple(found)
+
+
 def edges(database: Database, table: int) -> list[int]:
     """Return the snapshots that changed a table, in order, as far as it still has rows of them."""
     each = " UNION ".join(
@@ -277,12 +299,14 @@ def states(database: Database, table: int, until: int | None = None) -> list[lis
 
 # --- Addresses ----------------------------------------------------------------------------------------------------
 
+FILE = "file://"
+
 
 def path_of(address: str) -> str:
-    """Return an address as DuckDB opens it: a plain path for one of a file."""
-    return unquote(urlsplit(address).path) if address.startswith("file://") else address
+    """Return an address as DuckDB opens it: a plain path for one of a file, whose letters no address changes."""
+    return address.removeprefix(FILE)
 
 
 def address_of(path: str) -> str:
     """Return the address of a path that DuckDB wrote."""
-    return Path(path).as_uri() if path.startswith("/") else path
+    return f"{FILE}{path}" if path.startswith("/") else path

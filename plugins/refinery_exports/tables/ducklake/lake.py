@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import cast
 from uuid import uuid4
 
 from pipeline_tasks.errors import RecipeError
@@ -19,10 +18,13 @@ from refinery_exports.tables.ducklake.held import (
     Held,
     columns,
     data_path,
+    facts_of,
     held,
     is_lake,
+    named,
     names,
     newest,
+    past,
     states,
 )
 
@@ -59,8 +61,9 @@ class Lake:
             return State(
                 files={address: file.rows for address, file in table.files.items()},
                 properties={key: value for key, value in table.tags.items() if key != COMMIT},
-                last=table.last(self._database),
+                last=facts_of(self._database, table.id, table.tags.get(COMMIT, "{}")),
                 snapshots=0 if snapshot else len(states(self._database, table.id)),
+                past=() if snapshot else past(self._database, namespace, name),
                 token=table.token,
             )
 
@@ -108,7 +111,7 @@ class Lake:
                 return 0
             self._database.wait_for_writers("ducklake_snapshot")
             # a table of that name that was dropped is forgotten, too, though its states were none of the table's
-            gone = {dropped: self._expire(table, dropped) for table, dropped in self._all_of(namespace, name)}
+            gone = {dropped: self._expire(table, dropped) for table, dropped in named(self._database, namespace, name)}
             return gone.get(None, sum(gone.values()))
 
     def drop(self, namespace: str, name: str) -> None:
@@ -158,16 +161,6 @@ class Lake:
         )
 
     # --- Forgetting ---------------------------------------------------------------------------------------------------
-
-    def _all_of(self, namespace: str, name: str) -> list[tuple[int, int | None]]:
-        """Return the numbers of all tables that have or had a name, with the snapshot that dropped each."""
-        rows = self._database.rows(
-            "SELECT DISTINCT t.table_id, t.end_snapshot FROM ducklake_table t "
-            "JOIN ducklake_schema s ON s.schema_id = t.schema_id WHERE s.schema_name = ? AND t.table_name = ?",
-            namespace,
-            name,
-        )
-        return cast("list[tuple[int, int | None]]", [tuple(row) for row in rows])
 
     def _expire(self, table: int, dropped: int | None) -> int:
         """Forget the states of a table but the current one, and the snapshots of the lake that have them."""
