@@ -85,8 +85,10 @@ def publish_day(root: Path, number: int) -> Version:
         rows = with_values(ROWS, id=pa.array([identifier]), snapshot=pa.array([day]), language=pa.array([language]))
         files.append(write_file(root, f"{place}/{TABLE}/language={language}/part-00000.parquet", rows))
     said = {"schema": ROWS.schema.serialize().to_pybytes().hex(), "parted_by": ["snapshot", "language"]}
-    (root / place / LISTED).write_text(json.dumps({TABLE: {**said, "sorted_by": ["id"]}}))
-    (root / place / FILES).write_bytes(seal({"files": [_listed(file, place) for file in files], "hidden": 0}))
+    body = json.dumps({TABLE: {**said, "sorted_by": ["id"]}}).encode()
+    (root / place / LISTED).write_bytes(body)
+    listed = [{"path": LISTED, "bytes": len(body), "sha256": sha256(body)}, *(_listed(file, place) for file in files)]
+    (root / place / FILES).write_bytes(seal({"files": listed, "hidden": 0}))
     about = {"recipe": RECIPE, "snapshot": day, "landing": f"landing/{number}", "verdicts": {}, "prefix": prefix}
     sizes = {"documents": len(files), "tokens": 0, "sequences": 0}
     manifests = {"extract": f"extract/{number}@sha256:{sha256(day.encode())}"}

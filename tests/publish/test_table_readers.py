@@ -68,10 +68,10 @@ def test_a_reader_has_what_the_root_has(
     address = catalog_at("iceberg", tmp_path / "catalog", monkeypatch)
     assert refinery("register", small.root, "--recipe", RECIPE).returncode == 0
     if reader == PYICEBERG:
-        from pyiceberg.catalog import load_catalog
+        from refinery_exports.tables.iceberg import opens
 
         read = said(
-            pairs(load_catalog("lake").load_table(f"{RECIPE}.kept").scan(selected_fields=("id", "text")).to_arrow())
+            pairs(opens("lake").inner.load_table(f"{RECIPE}.kept").scan(selected_fields=("id", "text")).to_arrow())
         )
     elif reader == ARROW:
         read = said(pairs(ds.dataset(files_of(address)).to_table(columns=["id", "text"])))
@@ -93,9 +93,9 @@ def test_a_reader_of_others_has_what_the_root_has(
     assert refinery("register", small.root, "--recipe", RECIPE).returncode == 0
     where = [address.removeprefix("ducklake:")] if kind == "ducklake" else files_of(address)
     if reader == "iceberg":
-        from pyiceberg.catalog import load_catalog
+        from refinery_exports.tables.iceberg import opens
 
-        where = [load_catalog("lake").load_table(f"{RECIPE}.kept").metadata_location]
+        where = [opens("lake").inner.load_table(f"{RECIPE}.kept").metadata_location]
     done = subprocess.run(
         [READERS, str(SCRIPT), reader, RECIPE, *where], capture_output=True, text=True, check=False, cwd=tmp_path
     )
