@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # two runs of Airflo
 
 needs_provider = pytest.mark.skipif(
     importlib.util.find_spec("openlineage") is None,
-    reason="apache-airflow-providers-openlineage is not installed (requirements-dev.txt has it)",
+    reason="apache-airflow-providers-openlineage is not installed (the extra `lineage` has it)",
 )
 
 RECIPE = """

@@ -8,7 +8,7 @@ from pipeline_tasks.alerts.open_lineage import Dataset, Lineage, Work, facet, ru
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("openlineage") is None,
-    reason="apache-airflow-providers-openlineage is not installed (requirements-dev.txt has it)",
+    reason="apache-airflow-providers-openlineage is not installed (the extra `lineage` has it)",
 )
 
 
