@@ -239,7 +239,8 @@ def _registration_of(root: str, recipe: str, on: On) -> Registration:
 def logs_of(root: str, recipe: str) -> Logs:
     """Return what the logs of a root say now; what is done by them is right as long as they say the same."""
     heads = {entry.number: entry.digest for entry in read_chain(root, dataset_log(recipe))}
-    return Logs(heads, next((entry.digest for entry in reversed(read_chain(root, LOG))), ""))
+    takedowns = read_chain(root, LOG)
+    return Logs(heads, takedowns[-1].digest if takedowns else "")
 
 
 def registered_recipes(root: str) -> list[str]:
