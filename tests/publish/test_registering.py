@@ -514,3 +514,41 @@ def test_a_commit_that_lies_about_its_version_is_found_and_repaired(
     assert (done.returncode, "is lie" in done.stdout) == (ContractError.exit_code, True)
     assert refinery("register", small.root, "--repair").returncode == 0
     assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+def test_the_next_version_brings_what_was_taken_down_meanwhile(
+    small: SmallRoot, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refinery: Refinery
+) -> None:
+    """Whoever takes down may not know of the catalog: its tables lose the document, whichever snapshot it is of."""
+    address = catalog_at(kind, tmp_path / "catalog", monkeypatch)
+    monkeypatch.delenv("REFINERY_CATALOG")
+    registered(small.root, address)
+    before = states(address, RECIPE)["kept"]
+    day = f"select id from kept where snapshot = '{DAYS[0]}' order by id limit 1"
+    gone = refinery("sql", small.root, "--version", DAYS[0], day, "--format", "csv").stdout.split()[-1]
+    assert refinery("takedown", small.root, "--document", gone, "--reason", "a test").returncode == 0
+    assert states(address, RECIPE)["kept"].files == before.files
+    with opened(address) as catalog:
+        register_version(small.root, version_log.current(small.root, RECIPE, DAYS[1]), catalog, HERE)
+    after = states(address, RECIPE)["kept"]
+    assert sum(after.files.values()) == sum(before.files.values()) - 1
+    assert (after.snapshots, after.past) == (1, ())
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+def test_a_recipe_by_its_name_says_which_catalog_follows(
+    small: SmallRoot, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refinery: Refinery
+) -> None:
+    address = catalog_at(kind, tmp_path / "catalog", monkeypatch)
+    monkeypatch.delenv("REFINERY_CATALOG")
+    registered(small.root, address)
+    before = states(address, RECIPE)["kept"]
+    recipe = {"name": RECIPE, "stages": {"ingest": {}, "extract": {}}, "run": {"catalog": address}}
+    folder = tmp_path / "recipes"
+    folder.mkdir()
+    (folder / f"{RECIPE}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+    monkeypatch.setattr("refinery_exports.tables.following.RECIPES", folder)
+    gone = refinery("sql", small.root, "select id from kept order by id limit 1", "--format", "csv").stdout.split()[-1]
+    done = refinery("takedown", small.root, "--document", gone, "--reason", "a test")
+    assert f"{RECIPE}.kept" in done.stdout
+    assert sum(states(address, RECIPE)["kept"].files.values()) == sum(before.files.values()) - 1

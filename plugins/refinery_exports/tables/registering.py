@@ -148,6 +148,11 @@ class Registration:
         """Return whether readers can ask for what a table was before documents were taken down, or may have been."""
         return state is not None and any(facts.get(TAKEDOWNS, "") != self.logs.takedowns for facts in state.past)
 
+    def lags(self, state: State | None) -> bool:
+        """Return whether a table may have rows of what was taken down since it was brought in line."""
+        own = self.logs.takedowns
+        return state is not None and own != "" and state.last.get(TAKEDOWNS, "") != own
+
     def lies(self, last: Mapping[str, str]) -> Iterator[str]:
         """Yield what the properties of a last commit say that the log does not; one without a version names none."""
         head = last.get(HEAD, "")
@@ -205,14 +210,16 @@ def register(root: str, recipe: str, catalog: Catalog, on: On, *, repair: bool =
 def register_version(root: str, version: Version, catalog: Catalog, on: On) -> list[Registered]:
     """Bring a version that was published into the tables of its recipe, in the place of the one of its snapshot before.
 
-    Other versions are not looked at, unless something left the root meanwhile. Nothing is done if the version does not
-    count any more.
+    Other versions are not looked at, unless documents were taken down since the tables were brought in line, or
+    something leaves the root meanwhile. Nothing is done if the version does not count any more.
     """
     require_takedowns(root)
     logs = logs_of(root, version.recipe)
     if not _counts(root, version):
         return []
     registration = registered_as(root, version.recipe, logs, [tables_of(root, version, on)], is_whole=False)
+    if any(registration.lags(_state(registration, name, catalog, repair=False)) for name in registration.names):
+        return register(root, version.recipe, catalog, on)
     done = [Registered(version.recipe, name) for name in registration.names]
     for each in done:
         _bring(registration, each.name, catalog, each, repair=False)
