@@ -87,7 +87,7 @@ class ExportRequest(Request[ExportReply]):
 
 
 class RegisterReply(Reply):
-    """What was done to each table of a catalog; `catalog` is its address."""
+    """What each table of a catalog has of the version; `catalog` is its address."""
 
     catalog: str
     tables: list[dict[str, Any]]
