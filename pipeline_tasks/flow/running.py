@@ -27,6 +27,7 @@ from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect import preflight
 from pipeline_tasks.inspect.preflight import PlannedRun
 from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import (
     Recipe,
     default_build,
@@ -219,7 +220,7 @@ def _progress(
     recipe: Recipe, given: str, params: Mapping[str, Any], title: str, *, json_summary: bool
 ) -> tuple[Progress, int]:
     """Run a recipe with progress on the screen; return what it showed, and the exit code. Ctrl-C is raised."""
-    log, failure = open_log(), None
+    log, failure, before = open_log(), None, _newest(params["root"], recipe.name)
     with redirected_output(log, 2 if json_summary else 1) as out:
         out.write(f"{title}\n")
         out.flush()
@@ -231,10 +232,19 @@ def _progress(
         except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
             failure = error
     code = _explain(failure, Path(log.name)) if failure or not progress.published else 0
+    if progress.published:
+        progress.published["unchanged"] = progress.published["version"] <= before
     if isinstance(named(failure), GateRefused) and params["override"]:
         again = " ".join(f"--override {gate}={quote(reason)}" for gate, reason in params["override"].items())
         sys.stderr.write(f"refinery: this run was given {again}; give it again beside the next one\n")
     return progress, code
+
+
+def _newest(root: str, recipe: str) -> int:
+    """Return the number of the last version that is in a root before a run, 0 for none, or if nobody can say."""
+    with contextlib.suppress(RefineryError, OSError):  # the run itself says what is wrong with the root
+        return max((version.number for version in version_log.versions(root, recipe)), default=0)
+    return 0
 
 
 def _dag_params(options: RunOptions, planned: PlannedRun) -> dict[str, Any]:

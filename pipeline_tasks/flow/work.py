@@ -202,8 +202,7 @@ def publish(
     )
     reply = at.send(request)
     amounts = "  ".join(counted(count, name.removesuffix("s")) for name, count in made_of(reply).items())
-    known = "  (unchanged)" if reply["unchanged"] else ""
-    log_reply(at, PUBLISH, reply, f"version {reply['version']}  {amounts}{known}")
+    log_reply(at, PUBLISH, reply, f"version {reply['version']}  {amounts}")
     if late := reply.get("late"):
         log.warning("publish  snapshot %s: %s", at.run.snapshot, late)
     if stale := reply.get("stale", []):

@@ -27,6 +27,5 @@ def test_an_identical_run_says_that_nothing_was_made_again(tmp_path: Path, refin
     assert json.loads(run("--json"))["unchanged"] is False
     again = run().splitlines()
     assert again.count(f"{SAID}, and nothing was made again") == 1
-    assert any(line.endswith("version 1  12 documents  (unchanged)") for line in again)
     shutil.rmtree(root / "ingest")
     assert SAID in run().splitlines(), "what was lost was made again, and is the same"

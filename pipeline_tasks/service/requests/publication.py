@@ -21,7 +21,7 @@ from pipeline_tasks.run.request import Reply, Request
 
 
 class PublishReply(Reply):
-    """The version that was made, or found where it is `unchanged`.
+    """The version that was made or found.
 
     That of a snapshot has what it supersedes, its `report`, files that landed `late`, and later snapshots that are
     `stale` now; that of a build its `index`, `tokens` and `sequences`.
@@ -31,7 +31,6 @@ class PublishReply(Reply):
     dataset: str
     prefix: str
     documents: int
-    unchanged: bool
     superseded: NotRequired[int]
     report: NotRequired[str]
     late: NotRequired[str]

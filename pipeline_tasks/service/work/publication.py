@@ -58,12 +58,12 @@ PATIENCE = 43_200.0
 def publish(request: PublishRequest) -> PublishReply:
     """Publish a version of a snapshot or of a build; what is published already is found."""
     require_takedowns(request.root)
-    before = len(version_log.log(request.root, request.recipe))
     with Ledger.open(ledger_of(request.root)) as ledger:
         if COMPOSE in request.manifests:
             on = On(request.engine, request.address, WORKERS)
-            built = publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger, on)
-            return _build_reply(built, before)
+            return _build_reply(
+                publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger, on)
+            )
         version = publish_snapshot(
             request.root,
             recipe=request.recipe,
@@ -82,7 +82,6 @@ def publish(request: PublishRequest) -> PublishReply:
         "dataset": version_log.version_path(version.recipe, version.number),
         "prefix": version.prefix,
         "documents": version.documents,
-        "unchanged": version.number <= before,
         "superseded": version.superseded,
         "report": version.report,
         "late": "".join(map(late_line, late.values())),
@@ -90,14 +89,13 @@ def publish(request: PublishRequest) -> PublishReply:
     }
 
 
-def _build_reply(version: version_log.Version, before: int) -> PublishReply:
+def _build_reply(version: version_log.Version) -> PublishReply:
     return {
         "version": version.number,
         "dataset": version_log.version_path(version.recipe, version.number),
         "index": f"{version.prefix}/{INDEX}",
         "prefix": version.prefix,
         "documents": version.documents,
-        "unchanged": version.number <= before,
         "tokens": version.tokens,
         "sequences": version.sequences,
     }
