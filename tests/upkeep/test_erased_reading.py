@@ -43,7 +43,12 @@ WORDS: Mapping[str, Sequence[Sequence[str]]] = {
     "look map": [(*OF, "--to", "MAP")],
     "document": [("ID", *OF, "--snapshot", DAYS[0])],
     "look duplicates": [("ID", *OF)],
-    "export": [(*CORPUS, "--format", "text-jsonl", "--to", "EXPORTED")],
+    "export": [
+        (*CORPUS, "--format", "text-jsonl", "--to", "EXPORTED"),
+        (*OF, "--format", "hub", "--rejects", "texts", "--to", "HUB"),
+    ],
+    "register": [OF],
+    "annotations": [(*OF, "--to", "ANNOTATED")],
     "takedown": [("--list",), ("--near",), ("--dry-run", "--url", KEPT), ("--dry-run", "--rights")],
     "erase": [("--dry-run",)],
     "read": [(*OF, "--kept", "5"), (*OF, "--rejected", "5"), (*OF, "--summary")],
@@ -104,10 +109,11 @@ def test_a_command_reads_a_root_with_erased_documents(
 ) -> None:
     assert name in WORDS, f"say in WORDS how {name} is called"
     monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setenv("REFINERY_CATALOG", f"ducklake:sqlite:{tmp_path / 'lake.sqlite'}")
     made, id_ = erased
     root = (
         shutil.copytree(made.root, tmp_path / "root")
-        if name in ("keep compact", "keep ledger", "keep index")
+        if name in ("keep compact", "keep ledger", "keep index", "register")
         else made.root
     )
     for words in WORDS[name]:
