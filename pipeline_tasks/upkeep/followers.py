@@ -14,15 +14,15 @@ SEAM = "refinery.followers"
 class Follower:
     """What has copies of published documents, in its `folder` of a root unless the environment names another place.
 
-    `folder` is "" if it has none, as a catalog. `name` says what it is. `follow` removes from them what left a root,
+    `folder` is "" if it has none, as a catalog, which has a `name` instead. `follow` removes from them what left a root,
     and yields a line for a person of each that it looked at. `hindered` says why this machine cannot do so, "" if it
     can, or has nothing to do.
     """
 
-    name: str
     folder: str
     follow: Callable[[str], Iterator[str]]
     hindered: Callable[[str], str]
+    name: str = ""
 
 
 @cache

@@ -138,7 +138,7 @@ def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
 
 def _hindered(root: str) -> dict[str, str]:
     """Return why what follows the root, as a store of vectors, cannot be brought in line with it here, by name."""
-    return {each.name: why for each in followers() if (why := each.hindered(root))}
+    return {each.folder or each.name: why for each in followers() if (why := each.hindered(root))}
 
 
 def _name(version: Version) -> str:

@@ -84,7 +84,7 @@ def hindered(root: str) -> str:
     return "pylance is not installed here: run `refinery keep index`, and this, where it is"
 
 
-FOLLOWER = Follower(FOLDER, FOLDER, follow, hindered)
+FOLLOWER = Follower(FOLDER, follow, hindered)
 
 
 def synced_line(done: Synced) -> str:

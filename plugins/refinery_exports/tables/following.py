@@ -61,4 +61,4 @@ def _here() -> On:
     return On(workers=processes())
 
 
-FOLLOWER = Follower("tables", "", follow, hindered)
+FOLLOWER = Follower("", follow, hindered, "tables")
