@@ -14,9 +14,9 @@ SEAM = "refinery.followers"
 class Follower:
     """What has copies of published documents, in its `folder` of a root unless the environment names another place.
 
-    `folder` is "" if it has none, as a catalog, which has a `name` instead. `follow` removes from them what left a root,
-    and yields a line for a person of each that it looked at. `hindered` says why this machine cannot do so, "" if it
-    can, or has nothing to do.
+    `folder` is "" if it has none, as a catalog, which has a `name` instead. `follow` removes from them what left a
+    root, and yields a line for a person of each that it looked at. `hindered` says why this machine cannot do so, "" if
+    it can, or has nothing to do.
     """
 
     folder: str
