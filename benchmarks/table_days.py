@@ -23,11 +23,11 @@ import pyarrow as pa
 from pyiceberg.manifest import clear_manifest_cache
 from refinery_exports.tables.catalog import DataFile
 from refinery_exports.tables.registering import register_version
-from refinery_exports.tables.table_files import LISTED, TABLES
+from refinery_exports.tables.table_files import LISTED, place_of
 from table_catalogs import catalog_in, with_values, write_file
 
 from pipeline_tasks.engines.each import HERE
-from pipeline_tasks.publish.exported import EXPORTS, FILES
+from pipeline_tasks.publish.exported import FILES
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import seal, sha256
@@ -78,7 +78,11 @@ def _day(kind: str, root: Path, folder: Path, number: int) -> Counter[str]:
 def publish_day(root: Path, number: int) -> Version:
     """Append a version of a day to the log, with the files of its table, as if it had been refined."""
     day, prefix = str(date(2026, 1, 1) + timedelta(number)), f"publish/{sha256(str(number).encode())[:24]}"
-    place = f"{prefix}/{EXPORTS}/{TABLES}"
+    about = {"recipe": RECIPE, "snapshot": day, "landing": f"landing/{number}", "verdicts": {}, "prefix": prefix}
+    sizes = {"documents": len(LANGUAGES), "tokens": 0, "sequences": 0}
+    manifests = {"extract": f"extract/{number}@sha256:{sha256(day.encode())}"}
+    version = version_log.append(str(root), {**about, **sizes, "manifests": manifests, "stages": ("extract",)})
+    place = place_of(str(root), version, ()).removeprefix(f"{root}/")
     files = []
     for language in LANGUAGES:
         identifier = sha256(f"{day} {language}".encode())[:32]
@@ -89,10 +93,7 @@ def publish_day(root: Path, number: int) -> Version:
     (root / place / LISTED).write_bytes(body)
     listed = [{"path": LISTED, "bytes": len(body), "sha256": sha256(body)}, *(_listed(file, place) for file in files)]
     (root / place / FILES).write_bytes(seal({"files": listed, "hidden": 0}))
-    about = {"recipe": RECIPE, "snapshot": day, "landing": f"landing/{number}", "verdicts": {}, "prefix": prefix}
-    sizes = {"documents": len(files), "tokens": 0, "sequences": 0}
-    manifests = {"extract": f"extract/{number}@sha256:{sha256(day.encode())}"}
-    return version_log.append(str(root), {**about, **sizes, "manifests": manifests, "stages": ("extract",)})
+    return version
 
 
 def _listed(file: DataFile, place: str) -> Mapping[str, Any]:

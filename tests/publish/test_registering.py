@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -18,7 +18,7 @@ from refinery_exports.tables import catalog as names
 from refinery_exports.tables.catalog import HEAD, ROOT, SNAPSHOT, VERSION, Changed, DataFile, Table
 from refinery_exports.tables.catalogs import opened
 from refinery_exports.tables.registering import plain_root, register, register_version
-from refinery_exports.tables.table_files import address_of, tables_of
+from refinery_exports.tables.table_files import address_of, place_of, tables_of
 
 from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -124,6 +124,27 @@ def test_a_retracted_snapshot_leaves_and_comes_back(small: SmallRoot, address: s
     version_log.restore(small.root, RECIPE, DAYS[1])
     registered(small.root, address)
     assert summary(address, RECIPE) == before
+    assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+@pytest.mark.parametrize("is_taken_down", [False, True])
+def test_a_version_that_was_judged_anew_has_its_own_verdicts(
+    small: SmallRoot, address: str, refinery: Refinery, is_taken_down: bool
+) -> None:
+    """Its manifests are those of the version before, and so is the folder of its files."""
+    if is_taken_down:  # another document's: every version is looked at then
+        assert refinery("takedown", small.root, "--document", "0" * 32, "--reason", "a test").returncode == 0
+    registered(small.root, address)
+    before = states(address, RECIPE)
+    version = version_log.current(small.root, RECIPE, DAYS[0])
+    gates = dict(list(version.verdicts.items())[1:])
+    same = {each.name: getattr(version, each.name) for each in fields(version)}
+    anew = version_log.append(small.root, {**same, "verdicts": gates})
+    assert (anew.prefix, anew.number > version.number) == (version.prefix, True)
+    registered(small.root, address)
+    after = states(address, RECIPE)
+    assert sum(after["verdicts"].files.values()) == sum(before["verdicts"].files.values()) - 1
+    assert sum(after["kept"].files.values()) == sum(before["kept"].files.values())
     assert refinery("verify", small.root, "--catalog", address).returncode == 0
 
 
@@ -485,7 +506,7 @@ def test_a_version_that_keeps_nothing_takes_the_files_of_the_one_before(
 def test_a_file_that_is_gone_is_told_with_the_way_to_write_it_again(
     small: SmallRoot, address: str, refinery: Refinery, name: str
 ) -> None:
-    folder = Path(small.root, version_log.current(small.root, RECIPE, DAYS[0]).prefix, "exports", "tables")
+    folder = Path(place_of(small.root, version_log.current(small.root, RECIPE, DAYS[0]), ()))
     gone = next(path for path in folder.rglob("*") if path.is_file() and name in str(path.relative_to(folder)))
     before = gone.read_bytes()
     gone.unlink()

@@ -34,7 +34,7 @@ from refinery_exports.tables.layout import DATASETS, Layout, Piece, layout_of
 pc: Any = pyarrow.compute
 
 TABLES = "tables"
-"""The folder of the tables of a version among its exports; behind a hyphen what is left out of them, as a digest."""
+"""The folder of the tables of a version among its exports; behind a hyphen a digest of what else they follow from."""
 
 LISTED = "tables.json"
 """The file that says which columns and files each table has."""
@@ -110,9 +110,13 @@ def _held(root: str, version: Version, place: str) -> Held | None:
 
 
 def place_of(root: str, version: Version, hidden: Sequence[Mapping[str, Any]]) -> str:
-    """Return where the tables of a version are, of whose pieces these rows are hidden."""
-    without = f"-{digest_of(hidden)[:16]}" if any(each["rows"] for each in hidden) else ""
-    return f"{root}/{version.prefix}/{EXPORTS}/{TABLES}{without}"
+    """Return where the tables of a version are, of whose pieces these rows are hidden.
+
+    Versions of the same manifests share a prefix, and may have other verdicts.
+    """
+    without = [*hidden] if any(each["rows"] for each in hidden) else []
+    own = digest_of({"layout": FORMAT, "verdicts": version.verdicts, "without": without})
+    return f"{root}/{version.prefix}/{EXPORTS}/{TABLES}-{own[:16]}"
 
 
 def held_at(root: str, version: Version, place: str) -> Held:
