@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.inspect.views.column_types import united
 from pipeline_tasks.inspect.views.named import KEPT, LINEAGE, OUTCOME, OUTCOMES, REJECTS, STAGES, VERDICTS, VersionViews
-from pipeline_tasks.inspect.views.rows import Hidden, Part, Rows
+from pipeline_tasks.inspect.views.rows import ID, STAGE, Hidden, Part, Rows
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.exports.shards import PIECES
@@ -20,20 +20,18 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.text.urls.takedown import TakenDown
 from refinery_exports.tables.catalog import PARTED, Table
 from refinery_exports.tables.columns import table_schema
+from refinery_exports.text.texts import TEXT_RATIO
 
 DATASETS = "datasets"
 """The table of the documents of a training dataset, with the places of their tokens."""
 
-LANGUAGE, SOURCE, STAGE, ID = "language", "source", "stage", "id"
+LANGUAGE, SOURCE = "language", "source"
 
 DATASET, SHARD = "dataset", "shard"
 """Columns of `DATASETS`: the training dataset, and the file of the ids of its tokens, from the root."""
 
 GROUP_BYTES = 256 << 20
 """Bytes of text, about, whose rows are sorted and written together."""
-
-TEXT_RATIO = 3
-"""Bytes of text of a stored byte, at least: `stage.BUCKET_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +89,9 @@ def layout_of(root: str, version: Version, taken: TakenDown) -> Layout:
         pieces += _pieces(REJECTS, rows.parts, (*own, (OUTCOME, OUTCOMES[name])))
     small = {name: _small(views, name, version) for name in (STAGES, VERDICTS, LINEAGE)}
     make = partial(_table, version.recipe)
-    tables = {name: make(name, schema) for name, schema in (*schemas.items(), *_schemas(small))}
+    schemas |= {name: rows.schema for name, rows in small.items()}
+    tables = {name: make(name, schema) for name, schema in schemas.items()}
     return Layout(tables, tuple(_numbered(pieces)), small)
-
-
-def _schemas(small: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Schema]]:
-    yield from ((name, table.schema) for name, table in small.items())
 
 
 def _rows(views: VersionViews, name: str) -> Rows:
