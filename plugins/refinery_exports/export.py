@@ -8,7 +8,7 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.command import add_dataset, add_engine, built_version, number, on_of, outside, print_result
+from pipeline_tasks.inspect.command import add_dataset, built_version, on_of, outside, print_result
 from pipeline_tasks.inspect.looks import looked, names_of
 from pipeline_tasks.inspect.search.find import uses
 from pipeline_tasks.inspect.unpublished import current_version
@@ -22,21 +22,18 @@ from refinery_exports.described import NO_REJECTS, REASONS, TEXTS, Target
 from refinery_exports.exporting import processes, run
 from refinery_exports.format import DATA
 from refinery_exports.formats import format_of
+from refinery_exports.options import add_place, add_workers
 from refinery_exports.text.text_files import TableFormat
 from refinery_exports.versions import export_of
 
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
-
-MOST_WORKERS = 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the dataset, the format, the place, and how to cut and by how many processes."""
     add_dataset(parser)
     parser.add_argument("--format", required=True, choices=export_names(), help="what the files are to be")
-    parser.add_argument(
-        "--to", required=True, metavar="PLACE", help="an empty folder, or s3://, gs:// or az://bucket/prefix"
-    )
+    add_place(parser)
     parser.add_argument(
         "--shard-size",
         type=_bytes,
@@ -53,14 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=REASONS,
         help=f"what `hub` writes of rows that were not kept (default: {REASONS}: all but what their pages said)",
     )
-    parser.add_argument(
-        "--workers",
-        type=number(int, 1, MOST_WORKERS),
-        default=0,
-        metavar="N",
-        help="processes of this machine (default: one per processor)",
-    )
-    add_engine(parser)
+    add_workers(parser)
 
 
 def answer(options: argparse.Namespace) -> int:

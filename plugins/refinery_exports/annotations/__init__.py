@@ -9,7 +9,6 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.command import (
     EVERY,
-    add_engine,
     add_snapshot,
     number,
     on_of,
@@ -25,17 +24,14 @@ from pipeline_tasks.publish.logs.version_log import Version
 from refinery_exports.annotations.places import Listed
 from refinery_exports.annotations.writing import export_of
 from refinery_exports.exporting import processes, run
-
-MOST_WORKERS = 1024
+from refinery_exports.options import add_place, add_workers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the versions, the place, where records are in the crawl, and by how many processes."""
     add_snapshot(parser, f"{EVERY} that is current")
     parser.add_argument("--version", type=number(int, 1), default=0, dest="chosen", metavar="N", help="a version alone")
-    parser.add_argument(
-        "--to", required=True, metavar="PLACE", help="an empty folder, or s3://, gs:// or az://bucket/prefix"
-    )
+    add_place(parser)
     parser.add_argument(
         "--places",
         action="append",
@@ -43,14 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where records are in the crawl: its warc.paths.gz, or _records.parquet of a landing; may be repeated",
     )
-    parser.add_argument(
-        "--workers",
-        type=number(int, 1, MOST_WORKERS),
-        default=0,
-        metavar="N",
-        help="processes of this machine (default: one per processor)",
-    )
-    add_engine(parser)
+    add_workers(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
