@@ -16,6 +16,7 @@ from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.alone import Died
 from tests.chain import command
+from tests.pauses import slept
 
 DAY = "2026-11-20"
 
@@ -49,9 +50,7 @@ def run(tmp_path: Path) -> Run:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that a loop would have slept."""
-    slept: list[float] = []
-    monkeypatch.setattr("pipeline_tasks.flow.loop.time.sleep", slept.append)
-    return slept
+    return slept(monkeypatch, loop)
 
 
 def given_of(monkeypatch: pytest.MonkeyPatch, run: Run, errors: Sequence[BaseException] = ()) -> list[Any]:

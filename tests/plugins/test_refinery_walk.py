@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, StorageBusy
+from tests.pauses import slept
 
 Event = tuple[str, str, int, int]
 """A callback's name, the task, its part (-1: none) and the try."""
@@ -30,9 +31,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that a walk would have slept."""
     from refinery_airflow.tasks import walk as refinery_walk
 
-    slept: list[float] = []
-    monkeypatch.setattr(refinery_walk.time, "sleep", slept.append)
-    return slept
+    return slept(monkeypatch, refinery_walk)
 
 
 def wired(events: list[Event], errors: Sequence[BaseException] = ()) -> tuple[Any, list[Any]]:

@@ -28,6 +28,7 @@ from pipeline_tasks.store.s3.errors import (
     settled,
     translated,
 )
+from tests.pauses import slept
 
 BUSY = [(status, "") for status in (408, 425, 429, 500, 502, 503, 504, 520, 599)] + [
     (400, code) for code in ("SlowDown", "Throttling", "RequestTimeout", "503", "429")
@@ -172,11 +173,10 @@ def test_an_object_of_a_list_that_is_refused_is_refused() -> None:
 
 
 def test_a_conditional_put_is_tried_until_it_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-    monkeypatch.setattr("time.sleep", slept.append)
+    pauses = slept(monkeypatch, s3_errors)
     for ending in (True, False):
         outcomes = iter([None] * (CONFLICT_TRIES - 1) + [ending])
         assert settled("s3://b/r/path", "path", outcomes.__next__) is ending
-    assert slept == [s3_errors.pause(number, "path") for number in range(1, CONFLICT_TRIES)] * 2
+    assert pauses == [s3_errors.pause(number, "path") for number in range(1, CONFLICT_TRIES)] * 2
     with pytest.raises(StorageBusy, match=f"^s3://b/r/path: .* {CONFLICT_TRIES} tries"):
         settled("s3://b/r/path", "path", lambda: None)
