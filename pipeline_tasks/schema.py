@@ -155,6 +155,45 @@ SEAM_COLUMNS = pa.schema(
 )
 """What a stage writes that takes stretches out of texts."""
 
+GENERATION = pa.struct(
+    [
+        pa.field("prompt", pa.string()),  # its name
+        pa.field("prompt_digest", pa.string()),  # 32 hex digits of what the prompt says
+        pa.field("start", pa.int64()),  # first code point of the source's text that the model read
+        pa.field("end", pa.int64()),  # past the last one
+        pa.field("tokens_in", pa.int64()),
+        pa.field("tokens_out", pa.int64()),
+        pa.field("seed", pa.int64()),  # follows from the window, prompt, model and params
+        pa.field("model", pa.string()),  # `name@` and 16 hex digits of its digest
+        pa.field("model_license", pa.string()),  # as its card says; null if it says none
+    ]
+)
+"""How a text was generated, and of which stretch of its source."""
+
+GENERATED = pa.struct(
+    [
+        *list(GENERATION),
+        pa.field("text", pa.large_string()),  # null where there is none
+        pa.field(
+            "stop", pa.string()
+        ),  # why it ends: `stop`, `length`; why there is none: `too_long`, `refused`, `error`
+        pa.field("detail", pa.string()),  # more of that, never content; null where there is no more to say
+    ]
+)
+"""A text that a model wrote of a document, or was asked for."""
+
+N_GENERATED = "n_generated"
+"""Column: how many generated texts a document brings, each of which becomes a row or a rejection."""
+
+OFFSPRING = pa.schema(
+    [
+        pa.field("origin", pa.string()),  # `source` or `generated`
+        pa.field("parent", pa.string()),  # `id` of the document that a generated one was made of; null of a source
+        pa.field("generation", GENERATION),  # null of a source
+    ]
+)
+"""What documents have behind the stage that makes documents of generated texts."""
+
 REDACTION = pa.struct(
     [
         pa.field("kind", pa.string()),  # `email`, `card` or another of `text.pii.kinds`

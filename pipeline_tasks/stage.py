@@ -329,7 +329,8 @@ class Stage(Generic[P]):
     returns the field of params that needs a secret, or "": the runner fills it in, and its check is part of identity.
     `libraries` names those whose output decides rows, each with whether it does by these params: their versions are
     identity. Libraries behind a state are none: what a state computes differs between classes of hardware, too.
-    `conserves` says what comes out as it went in: rows, rows as often as their column `copies` says, or tokens.
+    `conserves` says what comes out as it went in: rows, rows as often as their column `copies` says, rows and as many
+    more as their column `n_generated` says (offspring), or tokens.
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`. `for_columns`
     returns the params for an input that has these columns. `idle` returns what of the stage has nothing to work with,
     by its params and, after a run, by the profiles of the rows that it kept (before one there are none). `has_state`
@@ -369,7 +370,7 @@ class Stage(Generic[P]):
     idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
     has_state: Callable[[P], bool] | None = None
     libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
-    conserves: Literal["rows", "copies", "tokens"] = "rows"
+    conserves: Literal["rows", "copies", "offspring", "tokens"] = "rows"
     clears_personal_data: bool = False
     engine: str = "spark"
     profiled: tuple[str, ...] = ()
