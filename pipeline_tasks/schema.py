@@ -176,7 +176,7 @@ GENERATED = pa.struct(
         pa.field("text", pa.large_string()),  # null where there is none
         pa.field(
             "stop", pa.string()
-        ),  # why it ends: `stop`, `length`; why there is none: `too_long`, `refused`, `error`
+        ),  # `generators.generator.Stop`
         pa.field("detail", pa.string()),  # more of that, never content; null where there is no more to say
     ]
 )
