@@ -1,0 +1,158 @@
+"""Have a model write of documents, by prompts: questions and answers, plain words, summaries, translations."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.conditions import Condition, any_of, failing
+from pipeline_tasks.constraints import MOST_ROWS, Range, Seed
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.generators import kinds
+from pipeline_tasks.generators.generator import Generator, Model, Sampling
+from pipeline_tasks.generators.prompt import PromptParams, prompt_files, read_prompts
+from pipeline_tasks.schema import DOCUMENT, GENERATED, N_GENERATED
+from pipeline_tasks.stage import Batches, Engine, FilePath, KeptRows, Layer, Parts, Shards, Stage, replace_columns
+from pipeline_tasks.stages.rephrase.writing import Plan, as_columns, written_of
+
+pc: Any = pyarrow.compute
+
+TEXTS = "generated"
+"""Column: what the model wrote, or why it did not, in the order of the prompts' names and then of windows."""
+
+FAILED, CUT = "generated_failed", "generated_cut"
+"""Columns: the share of a document's requests without a text, and of those cut at `max_tokens`; null where none was."""
+
+WHERE = "rephrase.where"
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The model, what it is asked, and of which documents.
+
+    `prompts` are by names of your own, which the texts have (`generation.prompt`): see `PromptParams`. `where` are
+    conditions on columns, all of which a document must meet: of any other nothing is written. A document is read in
+    windows of at most `window` characters, cut at blank lines, else behind sentences; of each, each prompt asks for one
+    text. Texts follow from the window, the prompt, the model, `sampling` and `seed` alone.
+    """
+
+    generator: Model
+    prompts: Mapping[str, PromptParams]
+    where: Mapping[str, Condition] = field(default_factory=dict)
+    window: Annotated[int, Range(200, MOST_ROWS)] = 8000
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        """Raise RecipeError if nothing is asked."""
+        if not self.prompts:
+            message = "rephrase: prompts names none, so nothing is asked of the model; write `prompts: {rewrite: {}}`"
+            raise RecipeError(message)
+
+
+def rephrase(
+    generator: Generator,
+    docs: Batches,
+    known: KeptRows,
+    *,
+    prompts: Mapping[str, PromptParams],
+    where: Mapping[str, Condition],
+    asking: Plan,
+) -> Batches:
+    """Append what the model wrote of each document, and how much that is; every document goes on as it is.
+
+    What is known is not asked again. All windows of a batch are handed to the generator at once.
+    """
+    plan = replace(asking, prompts=read_prompts(prompts))
+    digest = generator.name.rpartition("@")[2]
+    for batch in docs:
+        texts = zip(batch.column("text").to_pylist(), _chosen(batch, where), strict=True)
+        asked = [plan.asked(text, digest) if is_chosen and text else [] for text, is_chosen in texts]
+        yield replace_columns(batch, _columns(written_of(generator, asked, known)))
+
+
+def _chosen(batch: pa.RecordBatch, where: Mapping[str, Condition]) -> list[bool]:
+    """Return which documents meet all conditions."""
+    masks = [failing(batch, name, condition, WHERE) for name, condition in where.items()]
+    return pc.invert(any_of(masks)).to_pylist() if masks else [True] * batch.num_rows
+
+
+def _columns(documents: list[list[Mapping[str, Any]]]) -> dict[str, pa.Array]:
+    """Return the columns of what was written of each document."""
+    failed = [[each["text"] is None for each in document] for document in documents]
+    cut = [[each["stop"] == "length" for each in document] for document in documents]
+    return {
+        TEXTS: as_columns(documents),
+        N_GENERATED: pa.array(map(len, documents), pa.int64()),
+        FAILED: pa.array(map(_share, failed), pa.float64()),
+        CUT: pa.array(map(_share, cut), pa.float64()),
+    }
+
+
+def _share(flags: list[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None
+
+
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Have the model write of every shard by itself: other documents, windows or prompts find what it wrote before."""
+    plan = Plan((), params.window, params.sampling, params.seed)
+    columns = dict.fromkeys(("text", *(name.split(".")[0] for name in params.where)))
+    return on.map(
+        partial(rephrase, prompts=params.prompts, where=params.where, asking=plan),
+        shards,
+        layer=Layer(reads=tuple(columns), stores=(TEXTS, N_GENERATED, FAILED, CUT)),
+        prepare=partial(kinds.load, params.generator, params.sampling),
+        cache=Parts("generated"),
+    )
+
+
+def resources(params: Params) -> tuple[FilePath, ...]:
+    """Return the model, if it is a file or folder, and the prompts of one's own."""
+    model = (params.generator.model,) if params.generator.model else ()
+    return (*model, *prompt_files(params.prompts))
+
+
+def check_files(params: Params) -> None:
+    """Raise RecipeError for a model or a prompt that cannot be used, as far as every machine can tell."""
+    read_prompts(params.prompts)
+    kinds.check(params.generator)
+
+
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that texts of a seed and no temperature are the same whatever the seed is."""
+    if params.sampling.temperature == 0 and params.seed:
+        yield "`seed` decides nothing at a temperature of 0; remove it, or write `sampling: {temperature: ...}`"
+
+
+STAGE = Stage(
+    name="rephrase",
+    run=run,
+    params=Params,
+    resources=resources,
+    check_files=check_files,
+    has_state=lambda _: True,
+    libraries=kinds.libraries(lambda params: params.generator.kind),
+    reads=DOCUMENT,
+    reads_for=lambda params: tuple(dict.fromkeys(name.split(".")[0] for name in params.where)),
+    writes=pa.schema(
+        [
+            *DOCUMENT,
+            pa.field(TEXTS, pa.list_(GENERATED)),
+            pa.field(N_GENERATED, pa.int64()),
+            pa.field(FAILED, pa.float64()),
+            pa.field(CUT, pa.float64()),
+        ]
+    ),
+    version=1,
+    splits=True,
+    engine="ray",
+    profiled=(N_GENERATED, FAILED, CUT),
+    title="Have a model write of documents",
+    cost=UnitCost(2000.0, 2.0, 1.0, 4),
+    remarks=remarks,
+    derived_from=("text",),
+)
