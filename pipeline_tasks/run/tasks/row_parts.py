@@ -47,6 +47,9 @@ SHARE = 10
 On a disk that is a part in 20 ms, on S3 one in half a second.
 """
 
+GATHERED = 0.02
+"""Seconds that rows wait at least for others of their batch, which come with them."""
+
 MERGED = 8
 """Parts of one level that become one of the next: as many parts stay as an hour has digits, and not as it has seconds.
 
@@ -124,7 +127,7 @@ class RowParts:
         return pa.table({KNOWN: pc.is_valid(at), **{name: self._mine.column(name).take(at) for name in names}})
 
     def keep(self, rows: pa.RecordBatch) -> None:
-        """Add rows that were computed: as a part now or, if the last one is not long ago, when that is due.
+        """Add rows that were computed: a part takes all that wait when it is due.
 
         JobLost if the work was canceled: nobody else may look for minutes.
         """
@@ -135,11 +138,9 @@ class RowParts:
         with_keys = replace_column(rows.select(names), KEY, text_keys(rows.column(TEXT)))
         with self._lock:
             self._waiting.append(replace_column(with_keys, HARDWARE, pa.repeat(self._hardware, rows.num_rows)))
-            left = SHARE * self._took - (time.monotonic() - self._stored)
-            if left <= 0:
-                self.flush()
-            elif not self._timer.is_alive():
-                self._timer = threading.Timer(left, self.flush)
+            if not self._timer.is_alive():
+                left = SHARE * self._took - (time.monotonic() - self._stored)
+                self._timer = threading.Timer(max(left, GATHERED), self.flush)
                 self._timer.daemon = True
                 self._timer.start()
         self._budget.spend()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -14,10 +15,10 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.generators import kinds
 from pipeline_tasks.generators.generator import Generator, Model, Sampling
-from pipeline_tasks.generators.prompt import PromptParams, prompt_files, read_prompts
+from pipeline_tasks.generators.prompt import Prompt, PromptParams, prompt_files, read_prompts
 from pipeline_tasks.schema import DOCUMENT, GENERATED, N_GENERATED
 from pipeline_tasks.stage import Batches, Engine, FilePath, KeptRows, Layer, Parts, Shards, Stage, replace_columns
-from pipeline_tasks.stages.rephrase.writing import Plan, as_columns, written_of
+from pipeline_tasks.stages.rephrase.writing import NothingKept, Plan, as_columns, digest_of_model, written_of
 
 pc: Any = pyarrow.compute
 
@@ -68,7 +69,7 @@ def rephrase(
     What is known is not asked again. All windows of a batch are handed to the generator at once.
     """
     plan = replace(asking, prompts=read_prompts(prompts))
-    digest = generator.name.rpartition("@")[2]
+    digest = digest_of_model(generator)
     for batch in docs:
         texts = zip(batch.column("text").to_pylist(), _chosen(batch, where), strict=True)
         asked = [plan.asked(text, digest) if is_chosen and text else [] for text, is_chosen in texts]
@@ -97,12 +98,16 @@ def _share(flags: list[bool]) -> float | None:
     return sum(flags) / len(flags) if flags else None
 
 
+def plan_of(params: Params, prompts: tuple[Prompt, ...] = ()) -> Plan:
+    """Return what of the params decides on requests; a kernel reads the prompts where it runs."""
+    return Plan(prompts, params.window, params.sampling, params.seed)
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Have the model write of every shard by itself: other documents, windows or prompts find what it wrote before."""
-    plan = Plan((), params.window, params.sampling, params.seed)
     columns = dict.fromkeys(("text", *(name.split(".")[0] for name in params.where)))
     return on.map(
-        partial(rephrase, prompts=params.prompts, where=params.where, asking=plan),
+        partial(rephrase, prompts=params.prompts, where=params.where, asking=plan_of(params)),
         shards,
         layer=Layer(reads=tuple(columns), stores=(TEXTS, N_GENERATED, FAILED, CUT)),
         prepare=partial(kinds.load, params.generator, params.sampling),
@@ -120,6 +125,38 @@ def check_files(params: Params) -> None:
     """Raise RecipeError for a model or a prompt that cannot be used, as far as every machine can tell."""
     read_prompts(params.prompts)
     kinds.check(params.generator)
+
+
+@dataclass(frozen=True, slots=True)
+class WritingAgain:
+    """Has the generator write of a document again (`facets.Again`)."""
+
+    generator: Generator
+    plan: Plan
+    is_exact: bool
+    columns: tuple[str, ...] = (TEXTS,)
+    counted: str = N_GENERATED
+
+    @property
+    def hardware(self) -> str:
+        """What computes."""
+        return self.generator.hardware
+
+    def differing(self, row: pa.RecordBatch) -> float:
+        """Return the share of the texts of a document that the generator writes otherwise, errors among them."""
+        asked = self.plan.asked(row.column("text")[0].as_py(), digest_of_model(self.generator))
+        (again,) = written_of(self.generator, [asked], NothingKept())
+        stored = row.column(TEXTS)[0].as_py()
+        pairs = zip_longest((each["text"] for each in again), (each["text"] for each in stored))
+        return sum(one != other for one, other in pairs) / max(len(stored), 1)
+
+
+def writing_again(params: Params) -> WritingAgain:
+    """Return what has the model write again."""
+    generator = kinds.load(params.generator, params.sampling)
+    return WritingAgain(
+        generator, plan_of(params, read_prompts(params.prompts)), kinds.kind_of(params.generator).is_steady
+    )
 
 
 def remarks(params: Params) -> Iterator[str]:
@@ -154,5 +191,6 @@ STAGE = Stage(
     title="Have a model write of documents",
     cost=UnitCost(2000.0, 2.0, 1.0, 4),
     remarks=remarks,
+    again=writing_again,
     derived_from=("text",),
 )

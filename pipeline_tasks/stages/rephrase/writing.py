@@ -11,7 +11,7 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.generators.generator import Generator, Request, Sampling, Written
 from pipeline_tasks.generators.prompt import Prompt
 from pipeline_tasks.schema import GENERATED
-from pipeline_tasks.scorers.answers import FAILURES
+from pipeline_tasks.scorers.answers import FAILURES, NothingKnown
 from pipeline_tasks.scorers.faults import is_of_machine, is_panic, raised
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import KeptRows
@@ -66,6 +66,18 @@ class Plan:
         key = hashlib.sha256(said).hexdigest()
         seed = int(key[:8], 16) >> (32 - SEED_BITS)
         return Asked(window, prompt, Request(prompt.system, prompt.told(stretch), seed), key)
+
+
+class NothingKept(NothingKnown):
+    """A cache that knows no row and keeps none."""
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Keep nothing."""
+
+
+def digest_of_model(generator: Generator) -> str:
+    """Return the digest in the name of a generator's model: what it is called decides nothing."""
+    return generator.name.rpartition("@")[2]
 
 
 def written_of(
