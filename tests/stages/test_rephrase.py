@@ -220,7 +220,8 @@ def test_sixteen_kills_cost_a_batch_each(tmp_path: Path, brought: Site) -> None:
     manifest = rephrased(root, parent, written)
     assert kills == 16
     assert len(asked(tmp_path)) == 160
-    assert asked(tmp_path).total() <= 160 + kills * batch
+    # a batch in hand each, and a second one where the kill met rows that waited for a part, 20 ms or a little more
+    assert asked(tmp_path).total() <= 160 + kills * batch + 2 * batch
     calm = tmp_path / "calm"
     other = rephrased(calm, commit_parent(calm, [documents(texts[:100]), documents(texts[100:])]), written)
     assert manifest.shards == other.shards

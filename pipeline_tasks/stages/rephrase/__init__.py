@@ -146,17 +146,15 @@ class WritingAgain:
         """Return the share of the texts of a document that the generator writes otherwise, errors among them."""
         asked = self.plan.asked(row.column("text")[0].as_py(), digest_of_model(self.generator))
         (again,) = written_of(self.generator, [asked], NothingKept())
-        stored = row.column(TEXTS)[0].as_py()
+        stored: list[dict[str, Any]] = row.column(TEXTS)[0].as_py()
         pairs = zip_longest((each["text"] for each in again), (each["text"] for each in stored))
-        return sum(one != other for one, other in pairs) / max(len(stored), 1)
+        return sum(bool(one != other) for one, other in pairs) / max(len(stored), 1)
 
 
 def writing_again(params: Params) -> WritingAgain:
     """Return what has the model write again."""
-    generator = kinds.load(params.generator, params.sampling)
-    return WritingAgain(
-        generator, plan_of(params, read_prompts(params.prompts)), kinds.kind_of(params.generator).is_steady
-    )
+    plan, kind = plan_of(params, read_prompts(params.prompts)), kinds.kind_of(params.generator)
+    return WritingAgain(kinds.load(params.generator, params.sampling), plan, kind.is_steady)
 
 
 def remarks(params: Params) -> Iterator[str]:
