@@ -24,7 +24,7 @@ from tests.brought import Site, site
 from tests.documents import documents
 from tests.refining import commit_parent, rows
 from tests.stages import rephrasing
-from tests.stages.rephrasing import asked, model
+from tests.stages.rephrasing import asked, batches, model
 
 TEXTS = [f"Lake {number} is {number * 7} m deep.\n\nIt has {number + 3} islands." for number in range(40)]
 
@@ -225,11 +225,6 @@ def test_sixteen_kills_cost_a_batch_each(tmp_path: Path, brought: Site) -> None:
     calm = tmp_path / "calm"
     other = rephrased(calm, commit_parent(calm, [documents(texts[:100]), documents(texts[100:])]), written)
     assert manifest.shards == other.shards
-
-
-def batches(folder: Path) -> int:
-    path = folder / "asked"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 @pytest.mark.slow

@@ -17,7 +17,18 @@ from pipeline_tasks.generators import kinds
 from pipeline_tasks.generators.generator import Generator, Model, Sampling
 from pipeline_tasks.generators.prompt import Prompt, PromptParams, prompt_files, read_prompts
 from pipeline_tasks.schema import DOCUMENT, GENERATED, N_GENERATED
-from pipeline_tasks.stage import Batches, Engine, FilePath, KeptRows, Layer, Parts, Shards, Stage, replace_columns
+from pipeline_tasks.stage import (
+    Batches,
+    Engine,
+    FilePath,
+    KeptRows,
+    Layer,
+    Parts,
+    Prepare,
+    Shards,
+    Stage,
+    replace_columns,
+)
 from pipeline_tasks.stages.rephrase.writing import NothingKept, Plan, as_columns, digest_of_model, written_of
 
 pc: Any = pyarrow.compute
@@ -27,6 +38,9 @@ TEXTS = "generated"
 
 FAILED, CUT = "generated_failed", "generated_cut"
 """Columns: the share of a document's requests without a text, and of those cut at `max_tokens`; null where none was."""
+
+CACHE = "generated"
+"""The cache of what models wrote."""
 
 WHERE = "rephrase.where"
 
@@ -71,12 +85,12 @@ def rephrase(
     plan = replace(asking, prompts=read_prompts(prompts))
     digest = digest_of_model(generator)
     for batch in docs:
-        texts = zip(batch.column("text").to_pylist(), _chosen(batch, where), strict=True)
+        texts = zip(batch.column("text").to_pylist(), chosen(batch, where), strict=True)
         asked = [plan.asked(text, digest) if is_chosen and text else [] for text, is_chosen in texts]
         yield replace_columns(batch, _columns(written_of(generator, asked, known)))
 
 
-def _chosen(batch: pa.RecordBatch, where: Mapping[str, Condition]) -> list[bool]:
+def chosen(batch: pa.RecordBatch, where: Mapping[str, Condition]) -> list[bool]:
     """Return which documents meet all conditions."""
     masks = [failing(batch, name, condition, WHERE) for name, condition in where.items()]
     return pc.invert(any_of(masks)).to_pylist() if masks else [True] * batch.num_rows
@@ -103,6 +117,11 @@ def plan_of(params: Params, prompts: tuple[Prompt, ...] = ()) -> Plan:
     return Plan(prompts, params.window, params.sampling, params.seed)
 
 
+def loading(params: Params) -> Prepare:
+    """Return what loads the generator."""
+    return partial(kinds.load, params.generator, params.sampling)
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Have the model write of every shard by itself: other documents, windows or prompts find what it wrote before."""
     columns = dict.fromkeys(("text", *(name.split(".")[0] for name in params.where)))
@@ -110,8 +129,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         partial(rephrase, prompts=params.prompts, where=params.where, asking=plan_of(params)),
         shards,
         layer=Layer(reads=tuple(columns), stores=(TEXTS, N_GENERATED, FAILED, CUT)),
-        prepare=partial(kinds.load, params.generator, params.sampling),
-        cache=Parts("generated"),
+        prepare=loading(params),
+        cache=Parts(CACHE),
     )
 
 
