@@ -49,10 +49,16 @@ WHERE = "rephrase.where"
 class Params:
     """The model, what it is asked, and of which documents.
 
-    `prompts` are by names of your own, which the texts have (`generation.prompt`): see `PromptParams`. `where` are
-    conditions on columns, all of which a document must meet: of any other nothing is written. A document is read in
-    windows of at most `window` characters, cut at blank lines, else behind sentences; of each, each prompt asks for one
-    text. Texts follow from the window, the prompt, the model, `sampling` and `seed` alone.
+    `generator` is the model (`generators.Model`): its `kind`, and `model`, a folder or file, or the `name` by which a
+    server knows it. `prompts` are by names of your own, which the texts have: `prompt` is one of the package
+    (`question_answer`, `rewrite`, `summary`, `table_to_text`, `translation`; left out, that of your name), or `file`
+    one of your own, and `language` the code of the language that a prompt asks for, as `translation` does. `where` are
+    conditions as those of `select`, all of which a document must meet: of any other nothing is written.
+
+    A document is read in windows of at most `window` characters, cut at blank lines, else behind sentences; of each,
+    each prompt asks for one text. `sampling` is how tokens are drawn: `temperature` (0: greedy), `top_p`, `max_tokens`.
+    Texts follow from the window, the prompt, the model, `sampling` and `seed` alone. `generated` has them, or why there
+    is none: `too_long`, `refused`, `error`. `refinery model cost` foretells what they take.
     """
 
     generator: Model
