@@ -150,7 +150,7 @@ def summary(published: Published) -> Iterator[Child]:
     records = steps[0]["rows_in"] if steps else 0
     generated = next((step["generated"] for step in reversed(steps) if not has_sequences(step["stage"])), 0)
     pages = version.documents - generated
-    more = f", and {counted(generated, 'generated document')} of such" if generated else ""
+    more = f", of which {count(generated)} more were generated" if generated else ""
     yield f"{count(records)} records became {counted(pages, 'document')} ({percent(pages, records)}){more}."
     yield from _reasons(steps, records)
     if published.earlier:
