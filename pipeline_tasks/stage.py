@@ -14,6 +14,7 @@ from pipeline_tasks.facets import (
     DEAREST,
     NO_COPIES,
     PLAIN,
+    Again,
     Bound,
     Canceled,
     Copies,
@@ -216,6 +217,19 @@ class KnownRows(Protocol):
         """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
 
 
+class Parts(str):
+    """The name of a cache that a kernel adds to while it runs (see `Engine.map`)."""
+
+    __slots__ = ()
+
+
+class KeptRows(KnownRows, Protocol):
+    """What a kernel gets of a cache that it adds to while it runs (see `Engine.map`)."""
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Keep rows: their `text`, by which they are looked up, and the columns of the cache, which follow from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One named table of a stage's history: its columns, and the columns by which its rows are sorted and looked up.
@@ -285,7 +299,8 @@ class Engine(Protocol):
         for the next shards. Such a verb alone is given the GPUs and the memory of the stage's resources, and the
         attempt whose receipt is committed first decides: a state may compute on other hardware elsewhere.
         With `cache` the columns that a layer adds follow from the row's `text` and the state alone: they are kept under
-        that name, and the kernel gets `KnownRows`, those that are known, as its last argument.
+        that name, and the kernel gets `KnownRows`, those that are known, as its last argument. With `Parts` of
+        a name it gets `KeptRows` there, and says itself what is kept: what takes minutes is kept while it runs.
         """
 
     def index(self, kernel: Kernel, *inputs: Shards, by: tuple[str, ...], broadcast: Shards = ()) -> Shards:
@@ -355,6 +370,7 @@ class Stage(Generic[P]):
     one may think. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
     says where in texts it finds something. `dials` returns the params that say how much of its source a text has.
+    `again` returns what computes again what its model stored, by params whose files are on this machine.
     `changes` names columns that come out with other values, and `derived_from` those that these, what it adds and which
     rows it keeps follow from, if not all that it reads. These are facets (`facets`): they are no identity.
     """
@@ -402,6 +418,7 @@ class Stage(Generic[P]):
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
     spans: Spans | None = None
     dials: Callable[[P], tuple[Dial, ...]] | None = None
+    again: Callable[[P], Again] | None = None
     changes: tuple[str, ...] = ()
     derived_from: tuple[str, ...] = ()
 

@@ -21,6 +21,7 @@ NAMES = (
     "filter_toxicity",
     "scrub_pii",
     "decontaminate",
+    "rephrase",
     "enrich",
     "embed",
     "dedup_semantic",
