@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound="DataclassInstance")
 
+Conserved = Literal["rows", "copies", "offspring", "tokens"]
+"""What comes out of a stage as it went in: see `Stage.conserves`."""
+
 LANDING = "landing:"
 """Prefix of the path of a landed file: the rest is relative to the folder that the snapshot landed in."""
 
@@ -370,7 +373,7 @@ class Stage(Generic[P]):
     idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
     has_state: Callable[[P], bool] | None = None
     libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
-    conserves: Literal["rows", "copies", "offspring", "tokens"] = "rows"
+    conserves: Conserved = "rows"
     clears_personal_data: bool = False
     engine: str = "spark"
     profiled: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.tasks.state_cost import Hardware
 from pipeline_tasks.run.tasks.states import State, hardware_of, state_of
 from pipeline_tasks.run.tasks.stopwatch import Stopwatch
-from pipeline_tasks.schema import VERDICT
+from pipeline_tasks.schema import N_GENERATED, VERDICT, brings_offspring
 from pipeline_tasks.scorers.faults import is_panic
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.seams import REFINERY
@@ -119,7 +119,8 @@ class Receipt:
 
     `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
     first says it, and no manifest. An engine may hold the receipts of all tasks of a verb, so columns and the names in
-    profiles are shared between them. `fields` counts those of a landed file's records.
+    profiles are shared between them. `fields` counts those of a landed file's records, and `offspring_in` the generated
+    texts that the rows of a shard brought, None if the kernel did not read how many they are.
     """
 
     key: str
@@ -135,6 +136,7 @@ class Receipt:
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
     hardware: Hardware = field(default_factory=dict, metadata={OMITTED: {}})
     fields: FieldCounts = field(default_factory=dict, metadata={OMITTED: {}})
+    offspring_in: int | None = field(default=None, metadata={OMITTED: None})
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
@@ -303,7 +305,9 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
                 message = f"{task.io.prefix}: a library of the kernel {task_function(task.kernel)} ended ({error})"
                 raise KernelFailed(message) from error
             raise
-        receipt = replace(split.receipt(task.key, counted.rows if landed else 0), fields=summed(counts))
+        offspring = counted.offspring if task.inputs else None  # a bucket has parts of shards
+        receipt = split.receipt(task.key, counted.rows if landed else 0)
+        receipt = replace(receipt, fields=summed(counts), offspring_in=offspring)
     if task.state and hardware:
         computed = cached.store(hardware) if cached else {hardware: counted.rows}
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
@@ -402,10 +406,12 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 
 
 class _Counted:
-    """A stream that counts the rows read through it, and the seconds that reading them took."""
+    """A stream that counts the rows read through it, what they bring, and the seconds that reading them took."""
 
     def __init__(self, batches: Stream) -> None:
         self.rows, self._watch = 0, Stopwatch()
+        self.offspring: int | None = None
+        """Generated texts that the rows bring; None if they have no column that says how many."""
         self.last: pa.RecordBatch | None = None
         """The batch that was read last; None before the first, and where reading failed."""
         self._batches = self._count(batches)
@@ -419,6 +425,8 @@ class _Counted:
         try:
             for batch in self._watch.timed(iter(batches)):
                 self.rows, self.last = self.rows + batch.num_rows, batch
+                if brings_offspring(batch.schema):
+                    self.offspring = (self.offspring or 0) + (pc.sum(batch.column(N_GENERATED)).as_py() or 0)
                 yield batch
         except BaseException:
             self.last = None
