@@ -36,7 +36,7 @@ from pipeline_tasks.run.tasks.task import (
     task_key,
 )
 from pipeline_tasks.sealed import canonical, digest_of
-from pipeline_tasks.stage import Kernel, Layer, Prepare, Shards
+from pipeline_tasks.stage import Kernel, Layer, Parts, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 
@@ -151,7 +151,7 @@ class Tracker:
         if not cache:
             return State(prepare, name)
         prefix = cache_of(self.io.prefix.partition("/")[0], f"{cache}-{digest_of(name, 32)}")
-        return State(prepare, name, prefix, known_segments(self.io.root, prefix), cache)
+        return State(prepare, name, prefix, known_segments(self.io.root, prefix), str(cache), isinstance(cache, Parts))
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from.

@@ -29,6 +29,7 @@ from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
 from pipeline_tasks.run.tasks.poison import PLACE, is_of_rows, require_sound
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.tasks.row_parts import RowParts
 from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.tasks.state_cost import Hardware
 from pipeline_tasks.run.tasks.states import State, hardware_of, state_of
@@ -89,6 +90,9 @@ class StageIO:
 
 Stream = Batches | HistoryReader | LayerInput
 """One input of a kernel."""
+
+Known = KnownRows | RowParts
+"""What a kernel gets of its cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +284,11 @@ def _open_first(task: Task, shards: Shards, counts: list[FieldCounts]) -> Stream
 def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Iterable[FieldCounts] = ()) -> Outcome:
     """As `run`, over a first input that is already open; `counts` has those of its fields when it was read."""
     started, cpu = time.perf_counter(), _processor_time()
-    counted, cached = _Counted(first), _cached_rows(task)
-    known = [cached.known] if cached else []
-    rest = [*_open_others(task), *known]
-    below = first if isinstance(first, LayerInput) else None
+    counted, below = _Counted(first), first if isinstance(first, LayerInput) else None
     with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
+        cached = _cached_rows(task, hardware)
+        known = [cached.known] if cached else []
+        rest = [*_open_others(task), *known]
         try:
             for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
                 raise_if_canceled()
@@ -294,6 +298,8 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
             for _ in counted:  # a kernel that stopped early has still been given every row
                 pass
         except BaseException as error:
+            if cached:
+                cached.flush()
             if counted.last is not None and is_of_rows(error):
                 require_sound(
                     _rows_to_try(task, counted),
@@ -309,7 +315,7 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
         receipt = split.receipt(task.key, counted.rows if landed else 0)
         receipt = replace(receipt, fields=summed(counts), offspring_in=offspring)
     if task.state and hardware:
-        computed = cached.store(hardware) if cached else {hardware: counted.rows}
+        computed = cached.store() if cached else {hardware: counted.rows}
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     written = (receipt.shard, receipt.rejects, receipt.quarantine)
     read = (*task.inputs, task.broadcast) if task.inputs else ()
@@ -318,15 +324,15 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
     for stream in (first, *rest):
-        history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows) else {})
+        history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows | RowParts) else {})
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
     inside = watch.seconds - counted.seconds - (cached.known.seconds if cached else 0.0)
     return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take(), max(inside, 0.0))
 
 
-def _open_others(task: Task) -> list[Stream | KnownRows]:
+def _open_others(task: Task) -> list[Stream | Known]:
     """Return the inputs of a kernel behind the first one, of an actual task or of a bucket's, which has none."""
-    others: list[Stream | KnownRows] = [_open_stream(task.io, shards) for shards in task.inputs[1:]]
+    others: list[Stream | Known] = [_open_stream(task.io, shards) for shards in task.inputs[1:]]
     return [*others, _open_all(task.io, task.broadcast)] if task.broadcast else others
 
 
@@ -342,7 +348,7 @@ def _rows_to_try(task: Task, counted: "_Counted") -> Batches:
     return itertools.chain.from_iterable(map(read, task.inputs[0]))
 
 
-def _error_of(kernel: Kernel, rows: pa.RecordBatch, others: Sequence[Stream | KnownRows]) -> BaseException | None:
+def _error_of(kernel: Kernel, rows: pa.RecordBatch, others: Sequence[Stream | Known]) -> BaseException | None:
     """Return the error that a kernel raises for these rows alone, None if it raises none."""
     try:
         deque(kernel(iter([rows]), *others), maxlen=0)
@@ -387,12 +393,16 @@ def _prepared(prepare: Prepare, files: Files) -> object:
     return _with_local_files(prepare, files)()
 
 
-def _cached_rows(task: Task) -> CachedRows | None:
+def _cached_rows(task: Task, hardware: str) -> CachedRows | RowParts | None:
     """Return what collects the rows of a task for its cache, if it has one."""
-    if task.state is None or not task.state.cache:
+    root, state = task.io.root, task.state
+    if state is None or not state.cache:
         return None
-    known = KnownRows(task.io.root, task.state.known)
-    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else (), known)
+    known = KnownRows(root, state.known)
+    if state.parts:
+        source = digest_of([[shard.identity for shard in stream] for stream in task.inputs], KEY_DIGITS)
+        return RowParts(root, state.cache, source, known, hardware)
+    return CachedRows(root, state.cache, task.layer.stores if task.layer else (), known, hardware)
 
 
 def _processor_time() -> float:
