@@ -13,7 +13,8 @@ _ENDING = 3
 _COMMON_GERMAN = re.compile(
     r"(?:ung|heit|keit|schaft|tion|tät|nis|ismus|ment|chen|lein|tum|ling|enz|anz|ik|ur|werk|haus|zeit|zahl|gen|ern|el)s?$"
 )
-_PLURAL_GERMAN = re.compile(r"(?:en|er|e|n|s)$")
+_DERIVED_GERMAN = re.compile(r"(?:ung|heit|keit|schaft|tion|tät|nis|ismus|ment|chen|lein)(?:en|s)?$")
+_PLURAL_GERMAN = re.compile(r"(?:en|er|e|eln|s)$")
 _ADJECTIVE_GERMAN = re.compile(r"(?:e|en|er|es|em)$")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9'-]+")
 _FOREIGN = re.compile(r"[\u4e00-\u9fff]+(?:[·・][\u4e00-\u9fff]+)+|[\u30a1-\u30fa\u30fc]{3,}")
@@ -92,7 +93,8 @@ def _in_sentence(
     ]
     if tokens:
         tokens[0] = tokens[0]._replace(opens=True)
-    if _is_title(tokens, words):
+    is_ended = text[start:end].rstrip()[-1:] in (".", "!", "?")
+    if not is_ended and _is_title(tokens, words):
         return
     for run in _runs(tokens, words, text):
         if source.has_acronym([token.word for token in run]) and len(run) > 1:
@@ -142,10 +144,13 @@ def _is_german_name(
     small = token.word.casefold()
     if _is_acronym(token.word):
         return True
-    if small in words.bare or small in words.units or small in words.numbers or _COMMON_GERMAN.search(small):
+    if small in words.bare or small in words.units or small in words.numbers:
         return False
-    if place and run[place - 1].word.casefold() not in words.units | words.months:
-        return run[place - 1].word.casefold() not in words.bare
+    last = run[place - 1].word.casefold() if place else ""
+    if last and not any(last in known for known in (words.units, words.months, words.bare)):
+        return not _DERIVED_GERMAN.search(small)
+    if _COMMON_GERMAN.search(small):
+        return False
     at = next(index for index, other in enumerate(tokens) if other.start == token.start)
     before = tokens[at - 1].word if at else ""
     small_before = before.casefold()
@@ -157,7 +162,8 @@ def _is_german_name(
     if text[tokens[at - 1].end : token.start] != " ":
         return False
     following = tokens[at + 1].word if at + 1 < len(tokens) else ""
-    return is_place and not _PLURAL_GERMAN.search(small) or (is_place and following[:1].isupper() and not token.opens)
+    is_bare = not _PLURAL_GERMAN.search(small) or small_before in ("aus", "nach") or following[:1].isupper()
+    return is_place and is_bare
 
 
 _DETERMINERS = frozenset(

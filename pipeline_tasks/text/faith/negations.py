@@ -1,76 +1,127 @@
 """Finds sentences that deny what their source affirms, or affirm what it denies."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipeline_tasks.text.faith.overlap import content
+from pipeline_tasks.text.faith.overlap import content, stem
 from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, bare, sentences
 
 LEAST_COMMON = 2
-"""Stems that two sentences have in common at least, so that one says what the other does."""
+"""Stems that a denial and what it is compared with have in common at least."""
 
-LEAST_SHARE = 0.3
-"""Share of the stems of the shorter sentence that the other one has at least."""
+SUMMARY = 0.5
+"""Share of its source's characters below which a text leaves things out: a lost denial may be what it left out."""
+
+_CLAUSE = re.compile(r"[,;:()，；：、]|\s-\s")
 
 
-class _Sentence(NamedTuple):
+class _Part(NamedTuple):
+    """A sentence, or a clause that denies: its stems, and what it denies by, explicitly and otherwise."""
+
     start: int
     end: int
     stems: set[str]
-    denied: int  # words that deny
-    negative: int  # those, and words by which one may deny without them
+    denied: Counter[str]
+    negative: Counter[str]
 
 
 def find_changed(source: str, written: str, words: Vocabulary) -> list[tuple[int, int]]:
     """Return the bounds of the sentences of a plain text whose negations its source has not, or has more of.
 
-    A sentence is compared with those of the other text that have most of its stems in common. Words by which one may
-    deny without a negation stand for one.
+    A clause that denies is compared with the sentences of the other text that have its stems. Words that both have do
+    not count; of what is left, words by which one may deny without a negation stand for one.
     """
     if not words.negations:
         return []
-    before, after = _read(source, words), _read(written, words)
-    changed: list[tuple[int, int]] = []
+    roots = frozenset(content(source, words) | content(written, words))
+    before, after = _read(source, words, roots), _read(written, words, roots)
+    changed: set[tuple[int, int]] = set()
     for sentence in after:
-        if sentence.denied and (matched := _matched(sentence, before)) and sum(m.negative for m in matched) < sentence.denied:
-            changed.append((sentence.start, sentence.end))
+        for clause in _denials(written, sentence, words, roots):
+            matched = _cover(clause.stems, before, LEAST_COMMON) or _cover(sentence.stems, before, LEAST_COMMON)
+            if matched and _exceeds(sentence, matched, clause):
+                changed.add((sentence.start, sentence.end))
+    is_whole = len(written) >= SUMMARY * len(source)
     for sentence in before:
-        if sentence.denied and (matched := _matched(sentence, after)) and not sum(m.negative for m in matched):
-            changed.append((matched[0].start, matched[0].end))
-    return sorted(set(changed))
+        for clause in _denials(source, sentence, words, roots):
+            matched = _cover(clause.stems, after, 1 if is_whole else LEAST_COMMON)
+            if matched and _exceeds(sentence, matched, clause):
+                changed.add((matched[0].start, matched[0].end))
+    return sorted(changed)
 
 
-def _read(text: str, words: Vocabulary) -> list[_Sentence]:
-    return [
-        _Sentence(start, end, content(text[start:end], words), *_counts(text[start:end], words))
-        for start, end in sentences(text)
-    ]
+def _exceeds(sentence: _Part, matched: list[_Part], clause: _Part) -> bool:
+    """Return whether a clause denies by more than the other text does, without the words that both have."""
+    nearest, *rest = matched
+    others = sum((part.denied for part in rest), nearest.negative)
+    left = clause.denied - others
+    return left.total() > (others - sentence.negative).total()
 
 
-def _counts(sentence: str, words: Vocabulary) -> tuple[int, int]:
+def _read(text: str, words: Vocabulary, roots: frozenset[str]) -> list[_Part]:
+    return [_part(text, (start, end), words, roots) for start, end in sentences(text)]
+
+
+def _part(text: str, bounds: tuple[int, int], words: Vocabulary, roots: frozenset[str]) -> _Part:
+    start, end = bounds
+    denied, negative = _counts(text[start:end], words, roots)
+    return _Part(start, end, content(text[start:end], words), denied, negative)
+
+
+def _denials(text: str, sentence: _Part, words: Vocabulary, roots: frozenset[str]) -> Iterator[_Part]:
+    """Yield the clauses of a sentence that have a negation."""
+    if not sentence.denied:
+        return
+    start = sentence.start
+    ends = [found.start() for found in _CLAUSE.finditer(text, sentence.start, sentence.end)]
+    for end in (*ends, sentence.end):
+        clause = _part(text, (start, end), words, roots)
+        if clause.denied:
+            yield clause
+        start = end
+
+
+def _counts(part: str, words: Vocabulary, roots: frozenset[str]) -> tuple[Counter[str], Counter[str]]:
+    """Return the negations of a part, and these with the other words by which it may deny, each by what it says."""
+    bare_part = re.sub(words.limits, " ", part, flags=re.IGNORECASE) if words.limits else part
     if not words.spaced:
-        denied = len(re.findall("|".join(sorted(words.negations, key=len, reverse=True)), sentence))
-        return denied, denied + sum(sentence.count(word) for word in words.negatives)
-    found = [word[0].casefold() for word in WORD.finditer(sentence)]
-    denied = sum(word in words.negations or word.endswith("n't") for word in found)
-    plain = [word for word in found if word not in words.function or word in words.negatives]
-    others = sum(_is_negative(word, words) for word in plain if word not in words.negations)
+        pattern = "|".join(sorted(words.negations, key=len, reverse=True))
+        denied = Counter("not" for _ in re.finditer(pattern, bare_part))
+        others = Counter(f"~{group}" for word, group in words.negatives.items() for _ in range(bare_part.count(word)))
+        return denied, denied + others
+    found = [word[0].casefold() for word in WORD.finditer(bare_part)]
+    denied = Counter("not" for word in found if word in words.negations or word.endswith("n't"))
+    rest = [word for word in found if word not in words.negations]
+    others = Counter(said for word in rest if (said := _negative(word, words, roots)))
     return denied, denied + others
 
 
-def _is_negative(word: str, words: Vocabulary) -> bool:
-    if word in words.negatives or bare(word) in words.negatives:
-        return True
-    has_prefix = any(word.startswith(prefix) and len(word) > len(prefix) + 3 for prefix in words.negative_prefixes)
-    return has_prefix or any(word.endswith(end) and len(word) > len(end) + 2 for end in words.negative_suffixes)
+def _negative(word: str, words: Vocabulary, roots: frozenset[str]) -> str:
+    """Return what a word says by which one may deny without a negation, "" for any other.
+
+    A prefix or suffix denies a word that one of the texts has (`unhurt`, and not `university`).
+    """
+    if word in words.negatives:
+        return f"~{words.negatives[word]}"
+    if word in words.function:
+        return ""
+    cut = [word[len(prefix) :] for prefix in words.negative_prefixes if word.startswith(prefix)]
+    cut += [word[: -len(suffix)] for suffix in words.negative_suffixes if word.endswith(suffix)]
+    return stem(bare(word)) if any(len(root) > 2 and stem(bare(root)) in roots for root in cut) else ""
 
 
-def _matched(sentence: _Sentence, others: list[_Sentence]) -> list[_Sentence]:
-    """Return the sentence that has most in common with this one, and others that have nearly as much."""
-    common = [(len(sentence.stems & other.stems), other) for other in others]
-    most = max((count for count, _ in common), default=0)
-    if most < LEAST_COMMON:
-        return []
-    best = [other for count, other in common if count >= max(LEAST_COMMON, most - 1)]
-    shortest = min(len(sentence.stems), min(len(other.stems) for other in best))
-    return best if most >= LEAST_SHARE * shortest else []
+def _cover(stems: set[str], others: list[_Part], least: int) -> list[_Part]:
+    """Return the parts that have most of these stems, then those that have most of the others, and so on."""
+    left, cover = set(stems), list[_Part]()
+    while left:
+        counts = [len(left & other.stems) for other in others]
+        most = max(counts, default=0)
+        if most < (least if not cover else 1):
+            break
+        chosen = [other for other, count in zip(others, counts, strict=True) if count == most]
+        cover += chosen
+        for other in chosen:
+            left -= other.stems
+    return cover

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, bare
 
-STEM = 6
-"""Letters by which words are compared: inflection and derivation change what is behind them."""
+def stem(word: str) -> str:
+    """Return the letters by which a plain word is compared: inflection and derivation change what is behind them."""
+    return word.removesuffix("s")[:5] if len(word) > 4 else word
+
 
 COPIED, REPEATED = 8, 4
 """Words of an n-gram that is copied from the source, and of one that a text repeats of itself."""
@@ -25,13 +28,23 @@ def units_of(text: str, words: Vocabulary) -> list[str]:
 def content(text: str, words: Vocabulary) -> set[str]:
     """Return the stems of the words of a text that say something; of a language without blanks its pairs of characters.
 
-    Figures are no content.
+    Figures are content as they are written in digits.
     """
     if not words.spaced:
-        signs = re.findall(r"[\u3040-\u30ff\u3400-\u9fff]+|[a-z]+", text.casefold())
+        text = _negation(words).sub(" ", text)
+        signs = re.findall(r"[\u3040-\u30ff\u3400-\u9fff]+|[a-z]+|\d+", text.casefold())
         return {run[at : at + 2] for run in signs for at in range(max(1, len(run) - 1))}
     found = (bare(word[0]) for word in WORD.finditer(text))
-    return {word[:STEM] for word in found if len(word) > 2 and word not in words.function and not word[0].isdigit()}
+    return {stem(word) for word in found if (len(word) > 2 or word.isdigit()) and word not in words.function | words.negations}
+
+
+@cache
+def _patterns(negations: frozenset[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(negations, key=len, reverse=True))) or "(?!)")
+
+
+def _negation(words: Vocabulary) -> re.Pattern[str]:
+    return _patterns(words.negations)
 
 
 class Copies(NamedTuple):

@@ -421,6 +421,7 @@ def _cjk_value(signs: str) -> float:
 
 def _ranged(text: str, figures: list[Figure]) -> Iterator[Figure]:
     """Yield the figures; the first of a range has the unit of the last."""
-    for figure, following in zip(figures, [*figures[1:], None], strict=True):
+    for place, figure in enumerate(figures):
+        following = figures[place + 1] if place + 1 < len(figures) else None
         gap = text[figure.end : following.start] if following else ""
         yield figure._replace(unit=following.unit) if following and not figure.unit and _RANGE.fullmatch(gap) else figure

@@ -28,7 +28,8 @@ class Vocabulary:
     `numbers` are words that say a number and nothing else, `supporting` those that may say one (`a`, `second`, `half`):
     a source is believed by both, and a rewrite has to answer for the first alone. `units` leads from words to the
     names of `units.UNITS`. `months` and `weekdays` lead to their place, from 1 on. `negations` deny; `negatives` are
-    words by which a sentence may deny without one (`lack`, `only`). `persons` are those who speak and are spoken to.
+    words by which a sentence may deny without one (`lack`, `only`), those of one meaning with one number; `limits` is a pattern
+    of negations that deny nothing (`no more than`). `persons` are those who speak and are spoken to.
     With `nouns` every noun has a capital; `bare` are nouns that need no article. `glued` numbers are one word.
     """
 
@@ -44,7 +45,8 @@ class Vocabulary:
     months: Mapping[str, int] = field(default_factory=dict)
     weekdays: Mapping[str, int] = field(default_factory=dict)
     negations: frozenset[str] = frozenset()
-    negatives: frozenset[str] = frozenset()
+    negatives: Mapping[str, int] = field(default_factory=dict)
+    limits: str = ""
     negative_prefixes: tuple[str, ...] = ()
     negative_suffixes: tuple[str, ...] = ()
     hedges: tuple[str, ...] = ()
@@ -69,11 +71,12 @@ def vocabulary(language: str) -> Vocabulary:
     words: dict[str, Any] = {name: read[name] for name in ("decimal", "spaced", "glued", "nouns") if name in read}
     words |= {name: read.get(name, "") for name in ("counters", "surnames", "places")}
     words |= {name: frozenset(read.get(name, "").split()) for name in ("function", "bare", "places_common")}
-    words |= {name: frozenset(read[name]) for name in ("joiners", "negations", "negatives", "persons")}
+    words |= {name: frozenset(read[name]) for name in ("joiners", "negations", "persons")}
     words |= {name: tuple(read[name]) for name in ("negative_prefixes", "negative_suffixes", "hedges")}
     words |= {name: MappingProxyType(dict(read[name])) for name in ("numbers", "supporting")}
     words["units"] = {word: unit for unit, forms in read["units"].items() for word in forms}
-    words |= {name: _places(read[name]) for name in ("months", "weekdays")}
+    words |= {name: _places(read[name]) for name in ("months", "weekdays", "negatives")}
+    words["limits"] = "|".join(read["limits"])
     return Vocabulary(**words)
 
 
@@ -112,8 +115,8 @@ def plain(text: str) -> str:
     return text.translate(_PLAIN)
 
 
-WORD = re.compile(r"[^\W_]+(?:['\-.][^\W\d_]+)*(?<!\.)")
-"""A word: letters and digits, with apostrophes, hyphens and points within."""
+WORD = re.compile(r"(?<![^\W_])(?:[cdjlmnst]|qu)'(?=[^\W_])|[^\W_]+(?:['\-.][^\W\d_]+)*(?<!\.)", re.IGNORECASE)
+"""A word: letters and digits, with apostrophes, hyphens and points within; an article that lost its vowel is one."""
 
 _SUFFIX = re.compile(r"'s?$|'$")
 
@@ -126,7 +129,11 @@ def bare(word: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFD", small) if not unicodedata.combining(sign))
 
 
-_ABBREVIATION = re.compile(r"(?:\b[^\W\d_]{1,2}|\b[A-Z][a-z]{2}|\b\d{1,2}|\b[a-z]\.[a-z])$")
+_ABBREVIATION = re.compile(
+    r"(?:(?<![\w/])[A-Z]|\b[a-zA-Z]\.[a-zA-Z]"
+    r"|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Sra|Jr|Mme|Mlle|Hr|Fr|Nr|No|vs|bzw|ca|etc|Gen|Col|Lt|Rev))$"
+)
+_ORDINAL = re.compile(r"\b\d{1,2}$")
 _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)|[。！？!?][」』”\"]*|\n+|[;；](?=\s|$)?")
 
 
@@ -134,7 +141,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """Return the bounds of the sentences of a plain text: points behind abbreviations and ordinals end none."""
     bounds, start = [], 0
     for stop in _STOP.finditer(text):
-        if stop[0].startswith(".") and _ABBREVIATION.search(text, max(start, stop.start() - 4), stop.start()):
+        if stop[0].startswith(".") and _goes_on(text, start, stop):
             continue
         if text[start : stop.end()].strip():
             bounds.append((start, stop.end()))
@@ -142,3 +149,12 @@ def sentences(text: str) -> list[tuple[int, int]]:
     if text[start:].strip():
         bounds.append((start, len(text)))
     return bounds
+
+
+def _goes_on(text: str, start: int, stop: re.Match[str]) -> bool:
+    """Return whether a point ends no sentence: it is that of an abbreviation, or of an ordinal before a month."""
+    if _ABBREVIATION.search(text, max(start, stop.start() - 5), stop.start()):
+        return True
+    following = WORD.match(text, stop.end() + 1)
+    is_month = bool(following) and following[0].casefold() in vocabulary("de").months
+    return is_month and bool(_ORDINAL.search(text, max(start, stop.start() - 3), stop.start()))
