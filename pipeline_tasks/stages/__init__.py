@@ -22,6 +22,8 @@ NAMES = (
     "scrub_pii",
     "decontaminate",
     "filter_generated",
+    "scrub_generated",
+    "decontaminate_generated",
     "enrich",
     "embed",
     "dedup_semantic",

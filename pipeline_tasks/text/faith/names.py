@@ -158,7 +158,7 @@ def _is_german_name(
         return False
     if small_before in _DETERMINERS or (before[0].islower() and small_before not in words.function and _ADJECTIVE_GERMAN.search(before)):
         return False
-    is_place = small_before in ("in", "nach", "aus", "bei", "von", "bis", "durch", "für", "mit", "und", "sagte", "so")
+    is_place = small_before in ("in", "nach", "aus", "bei", "von", "bis", "durch", "für", "mit", "und", "sagte", "sagt", "so", "laut", "an")
     if text[tokens[at - 1].end : token.start] != " ":
         return False
     following = tokens[at + 1].word if at + 1 < len(tokens) else ""
@@ -196,13 +196,16 @@ _BEFORE_NAME = "，。、：；“”\"'(（和与同跟由对向给让叫请据
 
 def _is_surname(text: str, at: int, words: Vocabulary) -> bool:  # noqa: ARG001 -- of one shape with its neighbors
     """Return whether a surname begins a name: a name is behind a pause, a particle or a title."""
-    return bool(_HAN.match(text, at + 1)) and (at == 0 or text[at - 1] in _BEFORE_NAME)
+    is_behind = at == 0 or text[at - 1] in _BEFORE_NAME
+    return bool(_HAN.match(text, at + 1)) and (is_behind or bool(_SPEAKING.match(text, at + 2)))
 
 
 def _unless_known(text: str, start: int, end: int, source: Known) -> Iterator[Name]:
     if not source.has_signs(text[start:end]):
         yield Name(text[start:end], start, end)
 
+
+_SPEAKING = re.compile(r"[\u4e00-\u9fff]?(?:说|表示|称|认为|指出|率领|担任|先生|女士|教授|等人)")
 
 _GRAMMAR = frozenset("的了在是和与及或从到往向对把被将为以于之其这那该此本每各某一二三四五六七八九十百千万几多条座个大小新老旧全整中上下内外前后东西南北沿过经进出穿越流入有无不也都就还又很最并而但且则若如因由当至")
 
