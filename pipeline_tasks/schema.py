@@ -50,6 +50,15 @@ FIELDS: Mapping[str, Sequence[str]] = {
 `crawled_at`, `html` as `payload`, in place of a text): the names by which each is looked for, in order. The first that
 a record has is read. A name with dots that no field has is a path: `doc.body` is the field `body` of `doc`."""
 
+PARENT = "parent"
+"""Column: `id` of the document that a generated one was made of; null of a source."""
+
+KNOWN_BY = ("id", "url", PARENT)
+"""Columns by which a document is known to who asks for it, or takes it down; rows may lack some of them.
+
+A generated document is that of its parent: it has an id of its own, and the address of its parent.
+"""
+
 TYPE = "type"
 """Column: the type of a file, `html`, `text` or another of `file_types`; null for no known type, and for no file."""
 
@@ -174,9 +183,7 @@ GENERATED = pa.struct(
     [
         *list(GENERATION),
         pa.field("text", pa.large_string()),  # null where there is none
-        pa.field(
-            "stop", pa.string()
-        ),  # `generators.generator.Stop`
+        pa.field("stop", pa.string()),  # `generators.generator.Stop`
         pa.field("detail", pa.string()),  # more of that, never content; null where there is no more to say
     ]
 )
@@ -188,7 +195,7 @@ N_GENERATED = "n_generated"
 OFFSPRING = pa.schema(
     [
         pa.field("origin", pa.string()),  # `source` or `generated`
-        pa.field("parent", pa.string()),  # `id` of the document that a generated one was made of; null of a source
+        pa.field(PARENT, pa.string()),  # `id` of the document that a generated one was made of; null of a source
         pa.field("generation", GENERATION),  # null of a source
     ]
 )

@@ -21,12 +21,13 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_in_order, read_shards
 
 pc: Any = pyarrow.compute
 
-TOLD = ("id", "url", "crawled_at", "file", "offset", "reason", "evidence")
+TOLD = (*KNOWN_BY, "crawled_at", "file", "offset", "reason", "evidence")
 """Columns that tell of a record."""
 
 PUBLISHED, RETRACTED = "published", "retracted"
@@ -59,7 +60,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that was found: its snapshot, and what `stage` did with it, for which reason."""
+    """A record that was found: its snapshot, and what `stage` did with it, for which reason.
+
+    `parent` is the document that a generated one was made of, "" of any other.
+    """
 
     of: Snapshot
     stage: str
@@ -71,6 +75,12 @@ class Record:
     offset: int
     reason: str = ""
     evidence: str = ""
+    parent: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The documents whose takedown or end is one of it, too: itself, and of a generated one its source."""
+        return tuple(filter(None, (self.id, self.parent)))
 
     @property
     def is_published(self) -> bool:
@@ -80,7 +90,7 @@ class Record:
     @property
     def facts(self) -> dict[str, object]:
         """It as JSON has it."""
-        names = ("outcome", "stage", "reason", "evidence", "id", "url", "crawled_at", "file", "offset")
+        names = ("outcome", "stage", "reason", "evidence", "id", "url", "crawled_at", "file", "offset", "parent")
         of = {"recipe": self.of.recipe, "snapshot": self.of.name, "state": self.of.state}
         version = self.of.version.number if self.of.version else None
         own = {name: getattr(self, name) for name in names}

@@ -4,19 +4,17 @@ An erasure appends to its log before it looks at the root, and after it has rewr
 and looks at the log behind its own write. So either the erasure finds the shards, or the task finds the erasure.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipeline_tasks.errors import JobLost
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import LOG, Erasure, erasures
 from pipeline_tasks.store.shards.rows import layers_of, read_shard
 from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.urls.takedown import evidence
-
-KNOWN_BY = ("id", "url")
-"""Columns by which rows are known to be of a document that is taken down."""
 
 
 def require_unerased(root: str, since: int, inputs: Sequence[Shards], stored: Iterable[Shard | None]) -> None:
@@ -47,12 +45,4 @@ def _is_changed(root: str, later: Sequence[Erasure], shard: Shard) -> bool:
 
 def _has_documents(root: str, shard: Shard) -> bool:
     taken = replace(taken_down(root), ever=True)
-    return any(len(evidence(taken, *columns).drop_null()) for columns in _known_by(root, shard))
-
-
-def _known_by(root: str, shard: Shard) -> Iterator[tuple[object, object]]:
-    """Yield the addresses and the ids of a shard, None where it has none."""
-    for batch in read_shard(root, shard, columns=KNOWN_BY):
-        url, id_ = (batch.column(name) if name in batch.schema.names else None for name in ("url", "id"))
-        if url is not None or id_ is not None:
-            yield url, id_
+    return any(len(evidence(taken, batch).drop_null()) for batch in read_shard(root, shard, columns=KNOWN_BY))

@@ -17,6 +17,8 @@ pc: Any = pyarrow.compute
 KEPT = frozenset(
     [
         "id",
+        "parent",
+        "origin",
         "source",
         "snapshot",
         "file",
