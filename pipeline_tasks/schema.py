@@ -189,6 +189,9 @@ GENERATED = pa.struct(
 )
 """A text that a model wrote of a document, or was asked for."""
 
+GENERATED_TEXTS = "generated"
+"""Column: the texts that a model wrote of a document, a list of `GENERATED`."""
+
 N_GENERATED = "n_generated"
 """Column: how many generated texts a document brings, each of which becomes a row or a rejection."""
 

@@ -123,7 +123,9 @@ def _keys(rows: pa.RecordBatch | pa.Table, name: str) -> Array:
 def _winners(batch: pa.RecordBatch, leaving: KeyedFile | None) -> pa.Array:
     """Return the winner of each document that leaves, by itself or with its parent, null for any other."""
     winners = pa.nulls(batch.num_rows, pa.string())
-    for name in ("id", PARENT) if leaving else ():
+    if leaving is None:
+        return winners
+    for name in ("id", PARENT):
         if name in batch.schema.names:
             rows = leaving.rows(batch[name])
             places = pc.index_in(_keys(batch, name), value_set=_keys(rows, "id").combine_chunks())

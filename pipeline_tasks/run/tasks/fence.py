@@ -17,12 +17,14 @@ from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.urls.takedown import evidence
 
 
-def require_unerased(root: str, since: int, inputs: Sequence[Shards], stored: Iterable[Shard | None]) -> None:
+def require_unerased(
+    root: str, since: int, inputs: Sequence[Shards], stored: Iterable[Shard | None], cached: Sequence[str] = ()
+) -> None:
     """Raise JobLost if an erasure after entry `since` of the log has changed what a task had read.
 
     `inputs` are its shards, none of rows that came by a shuffle: these may be of any. Landed files are no objects of
     the root: what is read of them is changed by any erasure. The stored shards that have a document which is taken down
-    are removed; the next attempt reads what is left of its rows.
+    are removed; the next attempt reads what is left of its rows. What it has `cached`, by path, is removed in any case.
     """
     if storage.connect(root).size(LOG.entry_path(since + 1)) is None:
         return
@@ -30,7 +32,7 @@ def require_unerased(root: str, since: int, inputs: Sequence[Shards], stored: It
     if not later or (any(inputs) and not any(_is_changed(root, later, shard) for part in inputs for shard in part)):
         return
     with_documents = {shard.path for shard in stored if shard and shard.rows and _has_documents(root, shard)}
-    storage.connect(root).delete_many(sorted(with_documents))
+    storage.connect(root).delete_many([*cached, *sorted(with_documents)])
     message = (
         f"{root}/{LOG.entry_path(later[-1].number)}: documents that takedown {later[-1].takedown} names were erased "
         "while a task read them; what it stored is not committed, and it has to run again"

@@ -19,7 +19,7 @@ from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import shard_of
 from pipeline_tasks.run.tasks.stopwatch import Stopwatch
 from pipeline_tasks.sealed import seal, unseal
-from pipeline_tasks.stage import replace_column
+from pipeline_tasks.stage import Shard, replace_column
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shards.segment import Segment
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
@@ -52,6 +52,11 @@ def known_segments(root: str, prefix: str) -> tuple[str, ...]:
     """Return the paths of the objects that name the segments of a cache, newest first."""
     entries = [entry for entry in storage.connect(root).list(prefix) if entry.path.endswith(_END) and entry.bytes]
     return tuple(entry.path for entry in sorted(entries, key=lambda entry: (-entry.modified, entry.path)))
+
+
+def named_segment(root: str, path: str) -> Shard:
+    """Return the segment that an object of a cache names; ContractError if it is damaged."""
+    return shard_of(unseal(storage.connect(root).read(path), f"{root}/{path}", _WAY_OUT))
 
 
 class KnownRows:
@@ -110,9 +115,7 @@ class KnownRows:
     def _read(self, path: str, keys: pa.Array) -> pa.Table | None:
         try:
             if path not in self._opened:
-                body = storage.connect(self._root).read(path)
-                raw = unseal(body, f"{self._root}/{path}", _WAY_OUT)
-                self._opened[path] = Segment(self._root, shard_of(raw))
+                self._opened[path] = Segment(self._root, named_segment(self._root, path))
             segment = self._opened[path]
             return segment.rows(keys) if segment else None
         except (ContractError, JobLost, FileNotFoundError, TypeError, pa.ArrowInvalid) as error:
@@ -127,6 +130,8 @@ class CachedRows:
     def __init__(self, root: str, prefix: str, columns: Sequence[str], known: KnownRows) -> None:
         self._root, self._prefix, self._columns, self.known = root, prefix, columns, known
         self._batches: list[pa.RecordBatch] = []
+        self.stored: tuple[str, ...] = ()
+        """The paths of what was stored: of the object that names the segment, and of that."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows that a kernel yielded."""
@@ -168,3 +173,4 @@ class CachedRows:
         shard = writer.store(self._root, self._prefix)
         name = f"{keys[0].as_py()}-{keys[-1].as_py()}-{shard.digest[:16]}{_END}"
         storage.connect(self._root).create(f"{self._prefix}/{name}", seal(shard))
+        self.stored = (f"{self._prefix}/{name}", shard.path)
