@@ -31,8 +31,8 @@ class Trace:
     """A token's way back. `header` is the first line and the identifying fields of the record as landed.
 
     `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for).
-    `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it is. `generated` is how
-    a model wrote the document, of which the record is that of the source.
+    `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it is. `generated` is
+    how a model wrote the document, of which the record is that of the source.
     """
 
     position: int
