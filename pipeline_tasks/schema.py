@@ -195,9 +195,18 @@ GENERATED_TEXTS = "generated"
 N_GENERATED = "n_generated"
 """Column: how many generated texts a document brings, each of which becomes a row or a rejection."""
 
+ORIGIN, OF_SOURCE, OF_GENERATOR = "origin", "source", "generated"
+"""Column: what a document is, a source that was landed, or a text that was generated of one; and its two values."""
+
+
+def brings_offspring(columns: pa.Schema) -> bool:
+    """Return whether rows say how many generated texts they bring."""
+    return N_GENERATED in columns.names and pa.types.is_integer(columns.field(N_GENERATED).type)
+
+
 OFFSPRING = pa.schema(
     [
-        pa.field("origin", pa.string()),  # `source` or `generated`
+        pa.field(ORIGIN, pa.string()),  # `OF_SOURCE` or `OF_GENERATOR`
         pa.field(PARENT, pa.string()),  # `id` of the document that a generated one was made of; null of a source
         pa.field("generation", GENERATION),  # null of a source
     ]

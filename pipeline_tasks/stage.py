@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound="DataclassInstance")
 
+Conserved = Literal["rows", "copies", "offspring", "tokens"]
+"""What comes out of a stage as it went in: see `Stage.conserves`."""
+
 LANDING = "landing:"
 """Prefix of the path of a landed file: the rest is relative to the folder that the snapshot landed in."""
 
@@ -210,6 +213,19 @@ class KnownRows(Protocol):
         """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
 
 
+class Parts(str):
+    """The name of a cache that a kernel adds to while it runs (see `Engine.map`)."""
+
+    __slots__ = ()
+
+
+class KeptRows(KnownRows, Protocol):
+    """What a kernel gets of a cache that it adds to while it runs (see `Engine.map`)."""
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Keep rows: their `text`, by which they are looked up, and the columns of the cache, which follow from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One named table of a stage's history: its columns, and the columns by which its rows are sorted and looked up.
@@ -279,7 +295,8 @@ class Engine(Protocol):
         for the next shards. Such a verb alone is given the GPUs and the memory of the stage's resources, and the
         attempt whose receipt is committed first decides: a state may compute on other hardware elsewhere.
         With `cache` the columns that a layer adds follow from the row's `text` and the state alone: they are kept under
-        that name, and the kernel gets `KnownRows`, those that are known, as its last argument.
+        that name, and the kernel gets `KnownRows`, those that are known, as its last argument. With `Parts` of
+        a name it gets `KeptRows` there, and says itself what is kept: what takes minutes is kept while it runs.
         """
 
     def index(self, kernel: Kernel, *inputs: Shards, by: tuple[str, ...], broadcast: Shards = ()) -> Shards:
@@ -370,7 +387,7 @@ class Stage(Generic[P]):
     idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
     has_state: Callable[[P], bool] | None = None
     libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
-    conserves: Literal["rows", "copies", "offspring", "tokens"] = "rows"
+    conserves: Conserved = "rows"
     clears_personal_data: bool = False
     engine: str = "spark"
     profiled: tuple[str, ...] = ()

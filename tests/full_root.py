@@ -59,6 +59,6 @@ def _publish_model(root: str) -> None:
 
 def _cache_rows(root: str, prefix: str) -> None:
     texts = pa.array(["one text", "another", "a third one"])
-    cached = CachedRows(root, prefix, ["score"], KnownRows(root, ()))
+    cached = CachedRows(root, prefix, ["score"], KnownRows(root, ()), "cpu")
     cached.add(pa.RecordBatch.from_pydict({"text": texts, "score": pa.array([0.1, 0.2, 0.3])}))
-    cached.store("cpu")
+    cached.store()

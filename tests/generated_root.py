@@ -97,9 +97,9 @@ def _cache(made: ErasedRoot) -> None:
     for half in (texts[::2], texts[1::2]):
         column = pa.array(half, pa.large_string())
         lists = pa.array([[generated(text)] for text in half], pa.list_(GENERATED))
-        cached = CachedRows(made.root, f"cache/{WRITES}/small", [GENERATED_TEXTS], KnownRows(made.root, ()))
+        cached = CachedRows(made.root, f"cache/{WRITES}/small", [GENERATED_TEXTS], KnownRows(made.root, ()), "cpu")
         cached.add(pa.RecordBatch.from_pydict({"text": column, GENERATED_TEXTS: lists}))
-        cached.store("cpu")
+        cached.store()
 
 
 def build(made: ErasedRoot) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.conditions import Condition, failing
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stages.select import Condition, failing
 
 pc: Any = pyarrow.compute
 

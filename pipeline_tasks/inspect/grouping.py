@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.conditions import as_text
 from pipeline_tasks.stage import column_of
-from pipeline_tasks.stages.select import as_text
 
 pc: Any = pyarrow.compute
 

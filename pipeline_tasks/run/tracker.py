@@ -36,7 +36,7 @@ from pipeline_tasks.run.tasks.task import (
     task_key,
 )
 from pipeline_tasks.sealed import canonical, digest_of
-from pipeline_tasks.stage import Kernel, Layer, Prepare, Shards
+from pipeline_tasks.stage import Kernel, Layer, Parts, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 
@@ -83,6 +83,8 @@ class Tracker:
     tally: Counter[str] = field(default_factory=Counter)
     landed_rows: dict[str, int] = field(default_factory=dict)
     """Rows of each landed file, or piece of one, by its identity, however often it was read."""
+    offspring_in: dict[str, int] = field(default_factory=dict)
+    """Generated texts that the rows of each shard brought, by its identity, however often it was read."""
     fields: FieldCounts = field(default_factory=dict)
     """What fields the records of all landed files have."""
     cpu: float = 0.0
@@ -149,7 +151,7 @@ class Tracker:
         if not cache:
             return State(prepare, name)
         prefix = cache_of(self.io.prefix.partition("/")[0], f"{cache}-{digest_of(name, 32)}")
-        return State(prepare, name, prefix, known_segments(self.io.root, prefix), cache)
+        return State(prepare, name, prefix, known_segments(self.io.root, prefix), str(cache), isinstance(cache, Parts))
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from.
@@ -201,6 +203,8 @@ class Tracker:
     def _take(self, collector: Collector, tasks: Sequence[Task], rank: int, receipt: Receipt) -> None:
         inputs = tasks[rank].inputs
         collector.take(rank, receipt)
+        if receipt.offspring_in is not None:
+            self.offspring_in[inputs[0][0].identity] = receipt.offspring_in
         if is_landed(inputs):
             is_read = inputs[0][0].identity in self.landed_rows
             self.fields = self.fields if is_read else summed([self.fields, receipt.fields])

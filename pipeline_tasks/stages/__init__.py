@@ -21,6 +21,7 @@ NAMES = (
     "filter_toxicity",
     "scrub_pii",
     "decontaminate",
+    "filter_generated",
     "enrich",
     "embed",
     "dedup_semantic",

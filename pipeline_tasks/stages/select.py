@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf, isfinite
-from typing import Annotated, Any
+from math import isfinite
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.constraints import OMITTED, Range
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.conditions import Condition, any_of, failing
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import KNOWN_BY, LOCATOR, PARENT, Array
@@ -38,32 +38,7 @@ WHERE = "select:where"
 
 SIZE = "cluster_size"
 
-Bound = Annotated[float, Range(-inf, inf)]
-"""A bound on a column of numbers, which may be below 0."""
-
 _READ = (*KNOWN_BY, "snapshot")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What a column must be: one of `any_of`, none of `none_of`, from `least` to `most`. What is left out is not asked.
-
-    A document without a value (null, NaN for a bound) fails `any_of`, `least` and `most`, and passes `none_of`.
-    Booleans are `true` and `false`.
-    """
-
-    any_of: tuple[str, ...] = ()
-    none_of: tuple[str, ...] = ()
-    least: Bound | None = None
-    most: Bound | None = None
-
-    def __post_init__(self) -> None:
-        if not (self.any_of or self.none_of) and self.least is None and self.most is None:
-            message = "a condition needs any_of, none_of, least or most"
-            raise ValueError(message)
-        if self.least is not None and self.most is not None and self.least > self.most:
-            message = f"least is {self.least:g} and most is {self.most:g}; no document meets both"
-            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +64,8 @@ def select(docs: Batches, *listed: Keyed, params: Params) -> Batches:
     leaving = KeyedFile(params.superseded) if params.superseded else None
     taken = read_list(params.taken_down, *listed)
     for batch in _sized(docs, params):
-        failures = [(name, failing(batch, name, condition)) for name, condition in params.where.items()]
-        failed = pa.array([False] * batch.num_rows) if not failures else _any([mask for _, mask in failures])
+        failures = [(name, failing(batch, name, condition, "select.where")) for name, condition in params.where.items()]
+        failed = pa.array([False] * batch.num_rows) if not failures else any_of([mask for _, mask in failures])
         winners = _winners(batch, leaving)
         none = pa.scalar(None, pa.string())
         entries = evidence(taken, batch)
@@ -131,47 +106,6 @@ def _winners(batch: pa.RecordBatch, leaving: KeyedFile | None) -> pa.Array:
             places = pc.index_in(_keys(batch, name), value_set=_keys(rows, "id").combine_chunks())
             winners = pc.coalesce(winners, rows["winner"].take(places).combine_chunks())
     return winners
-
-
-def failing(batch: pa.RecordBatch, name: str, condition: Condition, where: str = "select.where") -> pa.Array:
-    """Return which documents fail a condition on column `name`; RecipeError if there is no such column of its kind.
-
-    The error says `where` the condition is written.
-    """
-    column = column_of(batch, name, where)
-    masks = []
-    if condition.any_of or condition.none_of:
-        values = as_text(column, name, where)
-        named = [(pc.invert, condition.any_of), (lambda mask: mask, condition.none_of)]
-        masks += [failed(pc.is_in(values, pa.array(words, pa.string()))) for failed, words in named if words]
-    for passes, bound in [(pc.greater_equal, condition.least), (pc.less_equal, condition.most)]:
-        if bound is not None:
-            if not _is_number(column.type):
-                message = f"{where}: {name} is a column of {column.type}; least and most need numbers"
-                raise RecipeError(message)
-            masks.append(pc.invert(pc.fill_null(passes(column, bound), fill_value=False)))  # NaN passes neither
-    return _any(masks)
-
-
-def as_text(column: pa.Array, name: str, where: str) -> pa.Array:
-    """Return the values of a column as text; RecipeError for one of lists, structs or bytes, which have none."""
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        message = (
-            f"{where}: {name} is a column of {column.type}; values need texts, numbers or booleans (any_of, none_of)"
-        )
-        raise RecipeError(message)
-    return column.cast(pa.string())
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _any(masks: list[pa.Array]) -> pa.Array:
-    failed = masks[0]
-    for mask in masks[1:]:
-        failed = pc.or_(failed, mask)
-    return failed
 
 
 def _evidence(

@@ -5,6 +5,7 @@ import pytest
 import yaml
 
 from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.conditions import Condition
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import (
     Conditions,
@@ -14,7 +15,7 @@ from pipeline_tasks.inspect.conditions import (
     split_conditions,
     with_value,
 )
-from pipeline_tasks.stages.select import Condition, Params
+from pipeline_tasks.stages.select import Params
 
 BATCH = pa.record_batch(
     {

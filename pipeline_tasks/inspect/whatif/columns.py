@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.conditions import Condition
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.conditions import Conditions, columns_read, conditions_of, meets, select_lines
@@ -18,7 +19,6 @@ from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.stages.select import Condition
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute

@@ -43,6 +43,12 @@ _END = ".json"
 _WAY_OUT = "remove it: what a cache had is computed again"
 
 
+def parts_of(prefix: str, source: str) -> str:
+    """Return the prefix of the parts of a cache that tasks over one input add while they run (`row_parts`)."""
+    stage, _, name = prefix.removeprefix(f"{CACHE}/").partition("/")
+    return f"{CACHE}/{stage}/parts-{name}-{source}"
+
+
 def cache_of(stage: str, name: str) -> str:
     """Return the prefix of a stage's cache of that name."""
     return f"{CACHE}/{stage}/{name}"
@@ -54,9 +60,32 @@ def known_segments(root: str, prefix: str) -> tuple[str, ...]:
     return tuple(entry.path for entry in sorted(entries, key=lambda entry: (-entry.modified, entry.path)))
 
 
-def named_segment(root: str, path: str) -> Shard:
-    """Return the segment that an object of a cache names; ContractError if it is damaged."""
+UNREADABLE = (ContractError, JobLost, FileNotFoundError, TypeError, pa.ArrowInvalid)
+"""What reading a part of a cache raises that is damaged, gone, or of another release."""
+
+
+def named_shard(root: str, path: str) -> Shard:
+    """Return the segment that an object of a cache names; one of `UNREADABLE` if it is none."""
     return shard_of(unseal(storage.connect(root).read(path), f"{root}/{path}", _WAY_OUT))
+
+
+def store_rows(root: str, prefix: str, table: pa.Table) -> tuple[str, ...]:
+    """Store rows with a `key` as a segment, each key once, then the object that names it; return the paths of both.
+
+    The first path is that of the object. The same rows are stored once; of no row nothing is.
+    """
+    table = table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks()
+    keys = table.column(KEY)
+    if not len(keys):
+        return ()
+    is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(keys[1:], keys[:-1]).combine_chunks()])
+    writer = SegmentWriter(table.schema, (KEY,))
+    for batch in table.filter(is_first).to_batches():
+        writer.write(batch)
+    shard = writer.store(root, prefix)
+    path = f"{prefix}/{keys[0].as_py()}-{keys[-1].as_py()}-{shard.digest[:16]}{_END}"
+    storage.connect(root).create(path, seal(shard))
+    return path, shard.path
 
 
 class KnownRows:
@@ -84,14 +113,21 @@ class KnownRows:
         from pipeline_tasks.text.base.hashed import text_keys  # it loads numba, which DAGs are parsed without
 
         keys = text_keys(texts)
-        with self._watch.running():
-            found = self._found(pc.unique(keys).drop_null())
-        if HARDWARE not in found.schema.names:
-            found = found.append_column(HARDWARE, pa.nulls(found.num_rows, pa.string()))
+        found = self.found_rows(pc.unique(keys).drop_null())
         self.found.append(found.select([KEY, HARDWARE]))
         at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks())
         columns = {name: found.column(name).take(at) for name in found.column_names if name not in (KEY, HARDWARE)}
         return pa.table({KNOWN: pc.is_valid(at), **columns})
+
+    def found_rows(self, keys: pa.Array) -> pa.Table:
+        """Return the rows of these keys, one for each that is known, with `key` and `hardware`."""
+        with self._watch.running():
+            found = self._found(keys)
+        return (
+            found
+            if HARDWARE in found.schema.names
+            else found.append_column(HARDWARE, pa.nulls(len(found), pa.string()))
+        )
 
     def _found(self, missing: pa.Array) -> pa.Table:
         """Return the rows of these keys, one for each that is known."""
@@ -115,20 +151,24 @@ class KnownRows:
     def _read(self, path: str, keys: pa.Array) -> pa.Table | None:
         try:
             if path not in self._opened:
-                self._opened[path] = Segment(self._root, named_segment(self._root, path))
+                self._opened[path] = Segment(self._root, named_shard(self._root, path))
             segment = self._opened[path]
             return segment.rows(keys) if segment else None
-        except (ContractError, JobLost, FileNotFoundError, TypeError, pa.ArrowInvalid) as error:
+        except UNREADABLE as error:
             log.warning("%s/%s cannot be read (%s); its rows are computed again", self._root, path, error)
             self._opened[path] = None
             return None
 
 
 class CachedRows:
-    """Collects the rows of a task for a cache, and adds them as one segment; `known` are those that it has already."""
+    """Collects the rows of a task for a cache, and adds them as one segment; `known` are those that it has already.
 
-    def __init__(self, root: str, prefix: str, columns: Sequence[str], known: KnownRows) -> None:
+    `hardware` is what computes the rows that are not known.
+    """
+
+    def __init__(self, root: str, prefix: str, columns: Sequence[str], known: KnownRows, hardware: str) -> None:
         self._root, self._prefix, self._columns, self.known = root, prefix, columns, known
+        self._hardware = hardware
         self._batches: list[pa.RecordBatch] = []
         self.stored: tuple[str, ...] = ()
         """The paths of what was stored: of the object that names the segment, and of that."""
@@ -140,37 +180,24 @@ class CachedRows:
         keys = text_keys(batch.column(TEXT))
         self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 
-    def store(self, hardware: str) -> dict[str, int]:
-        """Store the segment, then the object that names it; the same rows are stored once.
+    def flush(self) -> None:
+        """Keep nothing of a task that fails: its rows are kept when it ends."""
 
-        `hardware` is what computed the rows that were not known; returns how many each class of hardware computed.
-        """
+    def store(self) -> dict[str, int]:
+        """Store the segment, then the object that names it; return how many rows each class of hardware computed."""
         if not self._batches:
             return {}
         table = pa.Table.from_batches(self._batches)
-        table = table.append_column(HARDWARE, self._computed_by(table.column(KEY), hardware))
+        table = table.append_column(HARDWARE, self._computed_by(table.column(KEY)))
         counts = pc.value_counts(table.column(HARDWARE))
-        self._store(table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks())
+        self.stored = store_rows(self._root, self._prefix, table)
         return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
 
-    def _computed_by(self, keys: pa.ChunkedArray, hardware: str) -> pa.ChunkedArray:
+    def _computed_by(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return what computed each row."""
-        own = pa.chunked_array([pa.repeat(hardware, len(keys))])
+        own = pa.chunked_array([pa.repeat(self._hardware, len(keys))])
         found = pa.concat_tables(self.known.found) if self.known.found else None
         if not found:
             return own
         at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks(), skip_nulls=True)
         return pc.if_else(pc.is_null(at), own, pc.fill_null(found.column(HARDWARE).take(at), UNKNOWN))
-
-    def _store(self, table: pa.Table) -> None:
-        keys = table.column(KEY)
-        if not len(keys):
-            return
-        is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(keys[1:], keys[:-1]).combine_chunks()])
-        writer = SegmentWriter(table.schema, (KEY,))
-        for batch in table.filter(is_first).to_batches():
-            writer.write(batch)
-        shard = writer.store(self._root, self._prefix)
-        name = f"{keys[0].as_py()}-{keys[-1].as_py()}-{shard.digest[:16]}{_END}"
-        storage.connect(self._root).create(f"{self._prefix}/{name}", seal(shard))
-        self.stored = (f"{self._prefix}/{name}", shard.path)

@@ -22,7 +22,8 @@ class State:
     """What a kernel gets first: `name` says what is loaded, with the digests of files in place of their paths.
 
     `cache` is the prefix under which the rows that follow from it are kept, "" for none, and `known` are the objects
-    that were there when the verb began, newest first. `computes` is what its rows are called by people.
+    that were there when the verb began, newest first. `computes` is what its rows are called by people. With `parts`
+    the kernel says what is kept, while it runs.
     """
 
     prepare: Prepare
@@ -30,6 +31,7 @@ class State:
     cache: str = ""
     known: tuple[str, ...] = ()
     computes: str = ""
+    parts: bool = False
 
 
 def hardware_of(state: object) -> str:

@@ -29,11 +29,12 @@ from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
 from pipeline_tasks.run.tasks.poison import PLACE, is_of_rows, require_sound
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.tasks.row_parts import RowParts
 from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.tasks.state_cost import Hardware
 from pipeline_tasks.run.tasks.states import State, hardware_of, state_of
 from pipeline_tasks.run.tasks.stopwatch import Stopwatch
-from pipeline_tasks.schema import VERDICT
+from pipeline_tasks.schema import N_GENERATED, VERDICT, brings_offspring
 from pipeline_tasks.scorers.faults import is_panic
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.seams import REFINERY
@@ -90,6 +91,9 @@ class StageIO:
 Stream = Batches | HistoryReader | LayerInput
 """One input of a kernel."""
 
+Known = KnownRows | RowParts
+"""What a kernel gets of its cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -119,7 +123,8 @@ class Receipt:
 
     `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
     first says it, and no manifest. An engine may hold the receipts of all tasks of a verb, so columns and the names in
-    profiles are shared between them. `fields` counts those of a landed file's records.
+    profiles are shared between them. `fields` counts those of a landed file's records, and `offspring_in` the generated
+    texts that the rows of a shard brought, None if the kernel did not read how many they are.
     """
 
     key: str
@@ -135,6 +140,7 @@ class Receipt:
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
     hardware: Hardware = field(default_factory=dict, metadata={OMITTED: {}})
     fields: FieldCounts = field(default_factory=dict, metadata={OMITTED: {}})
+    offspring_in: int | None = field(default=None, metadata={OMITTED: None})
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
@@ -278,11 +284,11 @@ def _open_first(task: Task, shards: Shards, counts: list[FieldCounts]) -> Stream
 def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Iterable[FieldCounts] = ()) -> Outcome:
     """As `run`, over a first input that is already open; `counts` has those of its fields when it was read."""
     started, cpu = time.perf_counter(), _processor_time()
-    counted, cached = _Counted(first), _cached_rows(task)
-    known = [cached.known] if cached else []
-    rest = [*_open_others(task), *known]
-    below = first if isinstance(first, LayerInput) else None
+    counted, below = _Counted(first), first if isinstance(first, LayerInput) else None
     with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
+        cached = _cached_rows(task, hardware)
+        known = [cached.known] if cached else []
+        rest = [*_open_others(task), *known]
         try:
             for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
                 raise_if_canceled()
@@ -292,6 +298,8 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
             for _ in counted:  # a kernel that stopped early has still been given every row
                 pass
         except BaseException as error:
+            if cached:
+                cached.flush()
             if counted.last is not None and is_of_rows(error):
                 require_sound(
                     _rows_to_try(task, counted),
@@ -303,9 +311,11 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
                 message = f"{task.io.prefix}: a library of the kernel {task_function(task.kernel)} ended ({error})"
                 raise KernelFailed(message) from error
             raise
-        receipt = replace(split.receipt(task.key, counted.rows if landed else 0), fields=summed(counts))
+        offspring = counted.offspring if task.inputs else None  # a bucket has parts of shards
+        receipt = split.receipt(task.key, counted.rows if landed else 0)
+        receipt = replace(receipt, fields=summed(counts), offspring_in=offspring)
     if task.state and hardware:
-        computed = cached.store(hardware) if cached else {hardware: counted.rows}
+        computed = cached.store() if cached else {hardware: counted.rows}
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     written = (receipt.shard, receipt.rejects, receipt.quarantine)
     read = (*task.inputs, task.broadcast) if task.inputs else ()
@@ -314,15 +324,15 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
     for stream in (first, *rest):
-        history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows) else {})
+        history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows | RowParts) else {})
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
     inside = watch.seconds - counted.seconds - (cached.known.seconds if cached else 0.0)
     return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take(), max(inside, 0.0))
 
 
-def _open_others(task: Task) -> list[Stream | KnownRows]:
+def _open_others(task: Task) -> list[Stream | Known]:
     """Return the inputs of a kernel behind the first one, of an actual task or of a bucket's, which has none."""
-    others: list[Stream | KnownRows] = [_open_stream(task.io, shards) for shards in task.inputs[1:]]
+    others: list[Stream | Known] = [_open_stream(task.io, shards) for shards in task.inputs[1:]]
     return [*others, _open_all(task.io, task.broadcast)] if task.broadcast else others
 
 
@@ -338,7 +348,7 @@ def _rows_to_try(task: Task, counted: "_Counted") -> Batches:
     return itertools.chain.from_iterable(map(read, task.inputs[0]))
 
 
-def _error_of(kernel: Kernel, rows: pa.RecordBatch, others: Sequence[Stream | KnownRows]) -> BaseException | None:
+def _error_of(kernel: Kernel, rows: pa.RecordBatch, others: Sequence[Stream | Known]) -> BaseException | None:
     """Return the error that a kernel raises for these rows alone, None if it raises none."""
     try:
         deque(kernel(iter([rows]), *others), maxlen=0)
@@ -383,12 +393,16 @@ def _prepared(prepare: Prepare, files: Files) -> object:
     return _with_local_files(prepare, files)()
 
 
-def _cached_rows(task: Task) -> CachedRows | None:
+def _cached_rows(task: Task, hardware: str) -> CachedRows | RowParts | None:
     """Return what collects the rows of a task for its cache, if it has one."""
-    if task.state is None or not task.state.cache:
+    root, state = task.io.root, task.state
+    if state is None or not state.cache:
         return None
-    known = KnownRows(task.io.root, task.state.known)
-    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else (), known)
+    known = KnownRows(root, state.known)
+    if state.parts:
+        source = digest_of([[shard.identity for shard in stream] for stream in task.inputs], KEY_DIGITS)
+        return RowParts(root, state.cache, source, known, hardware)
+    return CachedRows(root, state.cache, task.layer.stores if task.layer else (), known, hardware)
 
 
 def _processor_time() -> float:
@@ -402,10 +416,12 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 
 
 class _Counted:
-    """A stream that counts the rows read through it, and the seconds that reading them took."""
+    """A stream that counts the rows read through it, what they bring, and the seconds that reading them took."""
 
     def __init__(self, batches: Stream) -> None:
         self.rows, self._watch = 0, Stopwatch()
+        self.offspring: int | None = None
+        """Generated texts that the rows bring; None if they have no column that says how many."""
         self.last: pa.RecordBatch | None = None
         """The batch that was read last; None before the first, and where reading failed."""
         self._batches = self._count(batches)
@@ -419,6 +435,8 @@ class _Counted:
         try:
             for batch in self._watch.timed(iter(batches)):
                 self.rows, self.last = self.rows + batch.num_rows, batch
+                if brings_offspring(batch.schema):
+                    self.offspring = (self.offspring or 0) + (pc.sum(batch.column(N_GENERATED)).as_py() or 0)
                 yield batch
         except BaseException:
             self.last = None

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.errors import ContractError
-from pipeline_tasks.run.tasks.row_cache import CACHE, KEY, named_segment
+from pipeline_tasks.run.tasks.row_cache import CACHE, KEY, UNREADABLE, named_shard
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.shards.table import open_table, own_rows
 from pipeline_tasks.text.base.hashed import text_keys
-from pipeline_tasks.upkeep.rewriting.rows import CONTENT
+from pipeline_tasks.upkeep.rewriting.rows import has_words
 
 
 def is_cached(path: str) -> bool:
@@ -32,8 +31,8 @@ def names_of(root: str, entries: list[Entry]) -> dict[str, str]:
     names = {}
     for entry in entries:
         try:
-            names[named_segment(root, entry.path).path] = entry.path
-        except ContractError:
+            names[named_shard(root, entry.path).path] = entry.path
+        except UNREADABLE:
             continue
     return names
 
@@ -41,7 +40,7 @@ def names_of(root: str, entries: list[Entry]) -> dict[str, str]:
 def count(root: str, path: str, keys: set[str]) -> int:
     """Return how many rows of a segment have something of texts with these keys."""
     table = open_table(root, path)
-    said = [name for name in table.schema.names if name in CONTENT]
+    said = [column.name for column in table.schema if column.name != KEY and has_words(column)]
     wanted, rows = pa.array(sorted(keys), pa.string()), 0
     for batch in own_rows(root, table, [KEY, *said]) if said and KEY in table.schema.names else ():
         masks = [pc.is_in(batch[KEY].cast(pa.string()), value_set=wanted)]
@@ -54,7 +53,9 @@ def count(root: str, path: str, keys: set[str]) -> int:
 
 def said_in(value: object) -> Iterator[str]:
     """Yield the texts in a value of a column: itself, or those of a list of generated ones."""
-    if isinstance(value, str):
-        yield from [value] if value else []
-    for each in value if isinstance(value, list) else ():
-        yield from said_in(each["text"] if isinstance(each, dict) and "text" in each else each)
+    if isinstance(value, str) and value:
+        yield value
+    elif isinstance(value, list):
+        yield from (text for each in value for text in said_in(each))
+    elif isinstance(value, dict):
+        yield from (text for each in ([value["text"]] if "text" in value else value.values()) for text in said_in(each))

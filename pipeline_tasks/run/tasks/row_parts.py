@@ -1,0 +1,190 @@
+"""Keeps rows in parts while a kernel computes them, so that a kill costs what it had in hand and no more.
+
+A kernel that computes for minutes hands each row over as it is there. Rows are stored in parts below the cache of the
+verb, under the input of the task: the next try finds them, in whatever process and for whatever task over that input.
+Where the task ends, all of its rows are one segment of the cache (`row_cache`), and the parts go.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.run.tasks.row_cache import (
+    HARDWARE,
+    KEY,
+    KNOWN,
+    TEXT,
+    UNKNOWN,
+    UNREADABLE,
+    KnownRows,
+    known_segments,
+    named_shard,
+    parts_of,
+    store_rows,
+)
+from pipeline_tasks.stage import replace_column
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.shards.segment import Segment
+
+pc: Any = pyarrow.compute
+
+log = logging.getLogger("refinery")
+
+SHARE = 20
+"""So many times the seconds that the last part took have to lie behind it before the next one: it takes a twentieth."""
+
+MERGED = 8
+"""Parts of one level that become one of the next: as many parts stay as an hour has digits, and not as it has seconds.
+
+Each row is written again once per level.
+"""
+
+
+class _Part(NamedTuple):
+    level: int
+    rows: pa.Table
+    paths: tuple[str, ...]
+
+
+class RowParts:
+    """The rows of a cache as a kernel gets them that adds to it while it runs: see `stage.KeptRows`.
+
+    `segments` are those that were there when the verb began. `source` names the input of the task, `hardware` what
+    computes the rows of this try.
+    """
+
+    def __init__(self, root: str, prefix: str, source: str, segments: KnownRows, hardware: str) -> None:
+        self._root, self._prefix, self._segments, self._hardware = root, prefix, segments, hardware
+        self._folder, self._is_read = parts_of(prefix, source), False
+        self._mine: pa.Table | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._parts: list[_Part] = []
+        self._stored, self._took = time.monotonic(), 0.0
+        self.stored: tuple[str, ...] = ()
+        """The paths of what `store` has stored."""
+
+    @property
+    def known(self) -> Self:
+        """What the kernel gets."""
+        return self
+
+    @property
+    def cost(self) -> Counter[str]:
+        """What lookups in segments read."""
+        return self._segments.cost
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that lookups took."""
+        return self._segments.seconds
+
+    def rows(self, texts: pa.Array) -> pa.Table:
+        """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
+        from pipeline_tasks.text.base.hashed import text_keys  # it loads numba, which DAGs are parsed without
+
+        keys = text_keys(texts)
+        self._take_parts()
+        self._settle()
+        missing = pc.unique(keys).drop_null()
+        if self._mine is not None:
+            missing = missing.filter(pc.invert(pc.is_in(missing, value_set=self._mine.column(KEY).combine_chunks())))
+        found = self._segments.found_rows(missing)
+        if found.num_rows:
+            self._add(found)
+        if self._mine is None:
+            return pa.table({KNOWN: pa.array([False] * len(texts), pa.bool_())})
+        at = pc.index_in(keys, value_set=self._mine.column(KEY).combine_chunks())
+        names = [name for name in self._mine.column_names if name not in (KEY, HARDWARE)]
+        return pa.table({KNOWN: pc.is_valid(at), **{name: self._mine.column(name).take(at) for name in names}})
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Add rows that were computed; a part is stored when the work behind the last one is worth it."""
+        from pipeline_tasks.text.base.hashed import text_keys
+
+        names = [name for name in rows.schema.names if name != TEXT]
+        with_keys = replace_column(rows.select(names), KEY, text_keys(rows.column(TEXT)))
+        self._waiting.append(replace_column(with_keys, HARDWARE, pa.repeat(self._hardware, rows.num_rows)))
+        if time.monotonic() - self._stored >= SHARE * self._took:
+            self.flush()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep nothing of the rows that a kernel yields: what is kept it says itself."""
+
+    def flush(self) -> None:
+        """Store what waits as a part. What cannot be stored waits for the next one; no run fails for it."""
+        rows = self._settle()
+        if rows is None:
+            return
+        began = time.monotonic()
+        try:
+            self._parts.append(_Part(0, rows, store_rows(self._root, self._folder, rows)))
+            self._merge()
+        except (RefineryError, OSError) as error:
+            log.warning("%s/%s: rows cannot be kept (%s); a kill would cost them", self._root, self._folder, error)
+        self._stored = time.monotonic()
+        self._took = self._stored - began
+
+    def store(self) -> dict[str, int]:
+        """Store all rows as one segment of the cache, and remove the parts; return rows by what computed them."""
+        self._settle()
+        if self._mine is None:
+            return {}
+        self.stored = store_rows(self._root, self._prefix, self._mine)
+        self._remove(self._parts)
+        self._parts = []
+        counts = pc.value_counts(self._mine.column(HARDWARE))
+        return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
+
+    def _settle(self) -> pa.Table | None:
+        """Take what waits to the rows of this task, and return it; None if nothing does."""
+        if not self._waiting:
+            return None
+        rows = pa.Table.from_batches(self._waiting)
+        self._waiting = []
+        self._add(rows)
+        return rows
+
+    def _add(self, rows: pa.Table) -> None:
+        rows = rows.set_column(
+            rows.schema.get_field_index(HARDWARE), HARDWARE, pc.fill_null(rows.column(HARDWARE), UNKNOWN)
+        )
+        mine = self._mine
+        self._mine = rows if mine is None else pa.concat_tables([mine, rows.select(mine.column_names)])
+
+    def _take_parts(self) -> None:
+        """Read what an earlier try left, once."""
+        if self._is_read:
+            return
+        self._is_read = True
+        for path in known_segments(self._root, self._folder):
+            try:
+                shard = named_shard(self._root, path)
+                rows = pa.Table.from_batches([*Segment(self._root, shard)])
+            except UNREADABLE as error:
+                log.warning("%s/%s cannot be read (%s); its rows are computed again", self._root, path, error)
+                continue
+            self._parts.append(_Part(0, rows, (path, shard.path)))
+            self._add(rows)
+
+    def _merge(self) -> None:
+        """Make one part of the last ones while they are enough of one level."""
+        while len(last := self._parts[-MERGED:]) == MERGED and len({part.level for part in last}) == 1:
+            rows = pa.concat_tables([part.rows for part in last])
+            merged = _Part(last[0].level + 1, rows, store_rows(self._root, self._folder, rows))
+            self._parts[-MERGED:] = [merged]
+            self._remove([part for part in last if part.paths != merged.paths])
+
+    def _remove(self, parts: Sequence[_Part]) -> None:
+        """Remove parts: what names a segment goes before it."""
+        store = storage.connect(self._root)
+        with suppress(RefineryError, OSError):  # what stays is harmless, and ages with its cache
+            store.delete_many([part.paths[0] for part in parts])
+            store.delete_many(list(chain.from_iterable(part.paths[1:] for part in parts)))
