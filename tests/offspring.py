@@ -3,7 +3,7 @@
 A package brings them as `toy_write` and `toy_unfold` (`installed`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -137,7 +137,22 @@ UNFOLD = Stage(
     engine="local",
     conserves="offspring",
     reasons=("toy_unfold:third", "toy_unfold:source"),
+    replaces=("toy_unfold:source",),
 )
+
+
+def ids_of(count: int) -> list[str]:
+    """Return ids of documents."""
+    return [digest_of(["document", number], 32) for number in range(count)]
+
+
+def documents(ids: Sequence[str], text: str = "") -> pa.Table:
+    """Return documents of these ids, each of a record of its own; those of two tables are of two files."""
+    found = [
+        {"source": "crawl", "snapshot": "day", "file": ids[0], "offset": at, "id": row, "text": text or f"text {row}"}
+        for at, row in enumerate(ids)
+    ]
+    return pa.Table.from_pylist(found, schema=DOCUMENT)
 
 
 @contextmanager

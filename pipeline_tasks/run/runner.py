@@ -44,7 +44,7 @@ from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.schema import N_GENERATED
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.stage import Engine, Shard, Shards, Stage
+from pipeline_tasks.stage import BY_ROW, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.committing import commit_manifest, not_stored
 from pipeline_tasks.store.protocol import Store
@@ -150,9 +150,6 @@ def quarantine(request: RefineRequest) -> Refined:
     poison = commit_manifest(storage.connect(request.root), path, poison)
     return Refined(path, poison, Cost(time.perf_counter() - started, tracker.cpu, tracker.ran, tracker.reused))
 
-
-BY_ROW = ("rows", "offspring")
-"""What stages conserve that can do without a row: nothing is lost of other rows."""
 
 POISON = ".poison"
 """What the name of a quarantined partition's manifest ends in: the partition itself may still be refined."""

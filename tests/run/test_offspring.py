@@ -1,11 +1,9 @@
 """Offspring are conserved: every text that rows bring becomes a row, which is kept, rejected or quarantined."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cards import stage_card
@@ -16,36 +14,15 @@ from pipeline_tasks.profiles.origins import generated_kept, generated_removed, s
 from pipeline_tasks.recipe import ErrorBudget
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import check_conservation, quarantine, refine, seal
-from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.reading import read_manifest
-from tests.offspring import UNFOLDER, WRITER, brought, installed
+from tests.offspring import UNFOLDER, WRITER, brought, documents, ids_of
 from tests.refining import commit_parent, rows
 
-IDS = [digest_of(["document", number], 32) for number in range(30)]
+pytestmark = pytest.mark.usefixtures("offspring")
+
+IDS = ids_of(30)
 BROUGHT = sum(map(brought, IDS))
 THIRDS = sum(brought(row) == 3 for row in IDS)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with installed(tmp_path_factory.mktemp("packages") / "site"):
-        yield
-
-
-def documents(ids: Sequence[str], text: str = "") -> pa.Table:
-    found = [
-        {
-            "source": "crawl",
-            "snapshot": "day",
-            "file": ids[0] if ids else "",
-            "offset": at,
-            "id": row,
-            "text": text or f"text {row}",
-        }
-        for at, row in enumerate(ids)
-    ]
-    return pa.Table.from_pylist(found, schema=DOCUMENT)
 
 
 @pytest.fixture
@@ -122,7 +99,7 @@ def test_a_stage_that_makes_nothing_of_what_it_reads_commits_nothing(tmp_path: P
 
 
 def test_a_stage_that_reads_no_number_of_offspring_is_refused(tmp_path: Path, parent: str) -> None:
-    with pytest.raises(SchemaBroken, match="no kernel of it read `n_generated` of given/data"):
+    with pytest.raises(SchemaBroken, match="no kernel of it read `n_generated` of toy_write/"):
         run(tmp_path, parent, fault="unread")
 
 

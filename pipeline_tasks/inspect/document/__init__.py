@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipeline_tasks.cards import is_by_id, maker_of
+from pipeline_tasks.cards import is_by_id, maker_of, unfolds
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.file_types import OWN, brought_types
@@ -256,6 +256,7 @@ def _pieces(manifests: Mapping[str, Manifest], wanted: str) -> Iterator[Piece]:
     landed = next((_stretches(manifest.shards) for manifest in manifests.values() if manifest.landed), [])
     bucketed = in_buckets(manifests)
     for stage, manifest in manifests.items():
+        landed = [] if unfolds(stage) else landed  # it has shards of its own between those of its input
         if "id" not in dict(manifest.schema):
             continue
         kept = manifest.shards

@@ -11,6 +11,7 @@ from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
 from pipeline_tasks.plots.languages import LanguageShare
 from pipeline_tasks.profiles.removals import LARGEST, arrivals, bins_of
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.stage import BY_ROW
 from pipeline_tasks.store.reading import read_manifest
 
 LANGUAGE, ORIGINS = "language", "origins"
@@ -138,7 +139,7 @@ def _counting(root: str, version: Version, column: str) -> list[str]:
     """Return the stages of a version that count a column of documents, in order, up to where copies are made."""
     stages = [stage for stage in stages_of(root, version) if is_stage(stage)]
     cards = {stage: stage_card(stage) for stage in stages}
-    return [stage for stage in stages if column in cards[stage].profiled and cards[stage].conserves == "rows"]
+    return [stage for stage in stages if column in cards[stage].profiled and cards[stage].conserves in BY_ROW]
 
 
 def _trailing(earlier: Sequence[Version], stage: str) -> Iterator[Version]:

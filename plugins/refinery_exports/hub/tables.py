@@ -228,7 +228,7 @@ def _rejects(root: str, version: Version, left_out: Sequence[str]) -> Iterator[V
     for name, outcome in OUTCOMES.items():
         rows = _rows_of(views, name)
         counts = {part.stage: sum(shard.rows for shard in part.shards) for part in rows.parts}
-        shares = {stage: count / max(manifests[stage].rows_in, count, 1) for stage, count in counts.items()}
+        shares = {stage: count / max(manifests[stage].rows_due, count, 1) for stage, count in counts.items()}
         columns = pa.schema([column for column in rows.schema if column.name not in left_out])
         yield View(root, rows.parts, columns, outcome, shares)
 
