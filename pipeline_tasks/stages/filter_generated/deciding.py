@@ -114,7 +114,5 @@ def verdicts(rows: Sequence[Mapping[str, Any] | None], decision: Decision) -> tu
     """
     failed = [failures_of(row, decision) for row in rows]
     reasons = pa.array([failures[0]["rule"] if failures else None for failures in failed], pa.string())
-    evidence = [
-        json.dumps(failures, sort_keys=True, separators=(",", ":")) if failures else None for failures in failed
-    ]
+    evidence = [json.dumps(failures, sort_keys=True, separators=(",", ":")) if failures else None for failures in failed]
     return reasons, pa.array(evidence, pa.string())

@@ -36,9 +36,7 @@ class Known:
         words = [(found[0], bare(found[0])) for found in WORD.finditer(text)]
         parts = {part for _, word in words for part in word.split("-")}
         self._words = {word for _, word in words} | parts
-        self._stems = {
-            word[: max(_LEAST_STEM, len(word) - _ENDING)] for word in self._words if len(word) >= _LEAST_STEM
-        }
+        self._stems = {word[: max(_LEAST_STEM, len(word) - _ENDING)] for word in self._words if len(word) >= _LEAST_STEM}
         self._compounds = " ".join(sorted(self._words)) if vocabulary(language).nouns else ""
         self._acronyms = {word.rstrip("s") for word, _ in words if len(word) > 1 and word.rstrip("s").isupper()}
         self._initials = "".join(word[0] for word, _ in words if word[0].isupper())
@@ -90,11 +88,7 @@ def _in_sentence(
 ) -> Iterator[Name]:
     start, end = bounds
     tokens = [
-        _Token(
-            found[0],
-            *found.span(),
-            bool(_OPENING.search(text, max(start, found.start() - 3), found.start())) or found.start() == start,
-        )
+        _Token(found[0], *found.span(), bool(_OPENING.search(text, max(start, found.start() - 3), found.start())) or found.start() == start)
         for found in WORD.finditer(text, start, end)
     ]
     if tokens:
@@ -162,9 +156,7 @@ def _is_german_name(
     small_before = before.casefold()
     if not before or before[0].isdigit() or small_before in words.units or small_before in words.months:
         return False
-    if small_before in _DETERMINERS or (
-        before[0].islower() and small_before not in words.function and _ADJECTIVE_GERMAN.search(before)
-    ):
+    if small_before in _DETERMINERS or (before[0].islower() and small_before not in words.function and _ADJECTIVE_GERMAN.search(before)):
         return False
     is_place = small_before in ("in", "nach", "aus", "bei", "von", "bis", "durch", "für", "mit", "und", "sagte", "so")
     if text[tokens[at - 1].end : token.start] != " ":
@@ -212,9 +204,7 @@ def _unless_known(text: str, start: int, end: int, source: Known) -> Iterator[Na
         yield Name(text[start:end], start, end)
 
 
-_GRAMMAR = frozenset(
-    "的了在是和与及或从到往向对把被将为以于之其这那该此本每各某一二三四五六七八九十百千万几多条座个大小新老旧全整中上下内外前后东西南北沿过经进出穿越流入有无不也都就还又很最并而但且则若如因由当至"
-)
+_GRAMMAR = frozenset("的了在是和与及或从到往向对把被将为以于之其这那该此本每各某一二三四五六七八九十百千万几多条座个大小新老旧全整中上下内外前后东西南北沿过经进出穿越流入有无不也都就还又很最并而但且则若如因由当至")
 
 
 def _place(text: str, start: int, at: int, words: Vocabulary, source: Known) -> Iterator[Name]:  # noqa: ARG001
