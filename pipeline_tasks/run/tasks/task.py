@@ -324,7 +324,7 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     written = (receipt.shard, receipt.rejects, receipt.quarantine)
     read = (*task.inputs, task.broadcast) if task.inputs else ()
-    require_unerased(task.io.root, task.io.erasures, read, written)
+    require_unerased(task.io.root, task.io.erasures, read, written, cached.stored if cached else ())
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
