@@ -95,3 +95,9 @@ def asked(folder: Path) -> Counter[str]:
     path = folder / "asked"
     lines = path.read_text().splitlines() if path.exists() else []
     return Counter(key for line in lines for key in json.loads(line))
+
+
+def batches(folder: Path) -> int:
+    """Return how many batches were asked."""
+    path = folder / "asked"
+    return path.read_bytes().count(b"\n") if path.exists() else 0

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
+from math import inf
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -42,9 +43,9 @@ pc: Any = pyarrow.compute
 log = logging.getLogger("refinery")
 
 SHARE = 10
-"""So many times the seconds that a part took have to lie behind it before the next one: parts take a tenth at most.
+"""So many times the seconds that the quickest part took lie between two: storing takes about a tenth of the time.
 
-On a disk that is a part in 20 ms, on S3 one in half a second.
+On a disk that is a part in 20 ms, on S3 one in half a second. A thread of its own stores them, beside the model.
 """
 
 GATHERED = 0.02
@@ -159,7 +160,7 @@ class RowParts:
             began = time.monotonic()
             try:
                 self._parts.append(_Part(0, rows, store_rows(self._root, self._folder, rows)))
-                self._took = time.monotonic() - began
+                self._took = min(self._took or inf, time.monotonic() - began)
                 self._merge()
             except (RefineryError, OSError) as error:
                 log.warning("%s/%s: rows cannot be kept (%s); a kill would cost them", self._root, self._folder, error)

@@ -17,7 +17,18 @@ from pipeline_tasks.generators import kinds
 from pipeline_tasks.generators.generator import Generator, Model, Sampling
 from pipeline_tasks.generators.prompt import Prompt, PromptParams, prompt_files, read_prompts
 from pipeline_tasks.schema import DOCUMENT, GENERATED, N_GENERATED
-from pipeline_tasks.stage import Batches, Engine, FilePath, KeptRows, Layer, Parts, Shards, Stage, replace_columns
+from pipeline_tasks.stage import (
+    Batches,
+    Engine,
+    FilePath,
+    KeptRows,
+    Layer,
+    Parts,
+    Prepare,
+    Shards,
+    Stage,
+    replace_columns,
+)
 from pipeline_tasks.stages.rephrase.writing import NothingKept, Plan, as_columns, digest_of_model, written_of
 
 pc: Any = pyarrow.compute
@@ -28,6 +39,9 @@ TEXTS = "generated"
 FAILED, CUT = "generated_failed", "generated_cut"
 """Columns: the share of a document's requests without a text, and of those cut at `max_tokens`; null where none was."""
 
+CACHE = "generated"
+"""The cache of what models wrote."""
+
 WHERE = "rephrase.where"
 
 
@@ -35,10 +49,16 @@ WHERE = "rephrase.where"
 class Params:
     """The model, what it is asked, and of which documents.
 
-    `prompts` are by names of your own, which the texts have (`generation.prompt`): see `PromptParams`. `where` are
-    conditions on columns, all of which a document must meet: of any other nothing is written. A document is read in
-    windows of at most `window` characters, cut at blank lines, else behind sentences; of each, each prompt asks for one
-    text. Texts follow from the window, the prompt, the model, `sampling` and `seed` alone.
+    `generator` is the model (`generators.Model`): its `kind`, and `model`, a folder or file, or the `name` by which a
+    server knows it. `prompts` are by names of your own, which the texts have: `prompt` is one of the package
+    (`question_answer`, `rewrite`, `summary`, `table_to_text`, `translation`; left out, that of your name), or `file`
+    one of your own, and `language` the code of the language that a prompt asks for, as `translation` does. `where` are
+    conditions as those of `select`, all of which a document must meet: of any other nothing is written.
+
+    A document is read in windows of at most `window` characters, cut at blank lines, else behind sentences; of each,
+    each prompt asks for one text. `sampling` is how tokens are drawn: `temperature` (0: greedy), `top_p`, `max_tokens`.
+    Texts follow from the window, the prompt, the model, `sampling` and `seed` alone. `generated` has them, or why there
+    is none: `too_long`, `refused`, `error`. `refinery model cost` foretells what they take.
     """
 
     generator: Model
@@ -71,12 +91,12 @@ def rephrase(
     plan = replace(asking, prompts=read_prompts(prompts))
     digest = digest_of_model(generator)
     for batch in docs:
-        texts = zip(batch.column("text").to_pylist(), _chosen(batch, where), strict=True)
+        texts = zip(batch.column("text").to_pylist(), chosen(batch, where), strict=True)
         asked = [plan.asked(text, digest) if is_chosen and text else [] for text, is_chosen in texts]
         yield replace_columns(batch, _columns(written_of(generator, asked, known)))
 
 
-def _chosen(batch: pa.RecordBatch, where: Mapping[str, Condition]) -> list[bool]:
+def chosen(batch: pa.RecordBatch, where: Mapping[str, Condition]) -> list[bool]:
     """Return which documents meet all conditions."""
     masks = [failing(batch, name, condition, WHERE) for name, condition in where.items()]
     return pc.invert(any_of(masks)).to_pylist() if masks else [True] * batch.num_rows
@@ -103,6 +123,11 @@ def plan_of(params: Params, prompts: tuple[Prompt, ...] = ()) -> Plan:
     return Plan(prompts, params.window, params.sampling, params.seed)
 
 
+def loading(params: Params) -> Prepare:
+    """Return what loads the generator."""
+    return partial(kinds.load, params.generator, params.sampling)
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Have the model write of every shard by itself: other documents, windows or prompts find what it wrote before."""
     columns = dict.fromkeys(("text", *(name.split(".")[0] for name in params.where)))
@@ -110,8 +135,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         partial(rephrase, prompts=params.prompts, where=params.where, asking=plan_of(params)),
         shards,
         layer=Layer(reads=tuple(columns), stores=(TEXTS, N_GENERATED, FAILED, CUT)),
-        prepare=partial(kinds.load, params.generator, params.sampling),
-        cache=Parts("generated"),
+        prepare=loading(params),
+        cache=Parts(CACHE),
     )
 
 
@@ -146,17 +171,15 @@ class WritingAgain:
         """Return the share of the texts of a document that the generator writes otherwise, errors among them."""
         asked = self.plan.asked(row.column("text")[0].as_py(), digest_of_model(self.generator))
         (again,) = written_of(self.generator, [asked], NothingKept())
-        stored = row.column(TEXTS)[0].as_py()
+        stored: list[dict[str, Any]] = row.column(TEXTS)[0].as_py()
         pairs = zip_longest((each["text"] for each in again), (each["text"] for each in stored))
-        return sum(one != other for one, other in pairs) / max(len(stored), 1)
+        return sum(bool(one != other) for one, other in pairs) / max(len(stored), 1)
 
 
 def writing_again(params: Params) -> WritingAgain:
     """Return what has the model write again."""
-    generator = kinds.load(params.generator, params.sampling)
-    return WritingAgain(
-        generator, plan_of(params, read_prompts(params.prompts)), kinds.kind_of(params.generator).is_steady
-    )
+    plan, kind = plan_of(params, read_prompts(params.prompts)), kinds.kind_of(params.generator)
+    return WritingAgain(kinds.load(params.generator, params.sampling), plan, kind.is_steady)
 
 
 def remarks(params: Params) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ KIND = pa.struct(
 SEED_BITS = 31
 """Bits of a seed: so many take all servers (llama.cpp has 32, of which the last value means any seed)."""
 
-ERROR = "error"
+ERROR: Final = "error"
 
 
 class Asked(NamedTuple):
