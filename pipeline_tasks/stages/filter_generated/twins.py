@@ -27,14 +27,16 @@ VERDICT_COLUMNS = ("reason", "evidence")
 def of_generated(card: Stage[P], name: str, title: str) -> Stage[P]:
     """Return the card of a stage that does to generated documents what `card` does to all, by the same params.
 
-    Sources pass as they are: their text, columns, and what was found in them stay those of the first time.
+    Sources pass as they are: their text, columns, and what was found in them stay those of the first time, so that it
+    reads the columns that `card` writes.
     """
+    columns = pa.schema([*card.writes, pa.field(ORIGIN, pa.string())])
     return replace(
         card,
         name=name,
         run=partial(_run, card=card, name=name),
-        reads=pa.schema([*card.reads, pa.field(ORIGIN, pa.string())]),
-        writes=pa.schema([*card.writes, pa.field(ORIGIN, pa.string())]),
+        reads=columns,
+        writes=columns,
         reasons=tuple(_renamed(reason, card.name, name) for reason in card.reasons),
         bounds=partial(_bounds, card=card, name=name) if card.bounds else None,
         title=title,
