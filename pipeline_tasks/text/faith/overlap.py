@@ -35,11 +35,12 @@ def content(text: str, words: Vocabulary) -> set[str]:
         text = _negation(words).sub(" ", text)
         signs = re.findall(r"[\u3040-\u30ff\u3400-\u9fff]+|[a-z]+|\d+", text.casefold())
         return {run[at : at + 2] for run in signs for at in range(max(1, len(run) - 1))}
+    grammar = words.function | words.negations
     found = (bare(word[0]) for word in WORD.finditer(text))
     return {
         stem(word)
         for word in found
-        if (len(word) > 2 or word.isdigit()) and word not in words.function | words.negations
+        if (len(word) > 2 or word.isdigit()) and word not in grammar
     }
 
 

@@ -63,4 +63,4 @@ SYMBOLS: Mapping[str, str] = {
     "RMB": "CNY",
     "pct": "%",
 }
-"""What is written for a unit in any language; those left out are words, or letters that more often say something else."""
+"""What is written for a unit in any language; those left out say something else more often."""

@@ -108,14 +108,14 @@ def test_the_order_of_sentences_does_not_matter(order: list[int], pair: object) 
     assert found(text, joined, pair.language) == set()  # type: ignore[attr-defined]
 
 
-@given(st.integers(0, 10**12), st.sampled_from("٠०০๐０"))  # noqa: RUF001 -- digits of other scripts
+@given(st.integers(0, 10**12), st.sampled_from("٠०০๐０"))
 def test_digits_of_any_script_are_digits(number: int, zero: str) -> None:
     written = "".join(chr(ord(zero) + int(digit)) for digit in str(number))
     assert [figure.value for figure in read(plain(written), "en").figures] == [number]
 
 
 def test_plain_text_is_as_long_as_the_text() -> None:
-    text = "’１２％ –  «a» 10 000"  # noqa: RUF001 -- what is made plain
+    text = "’１２％ –  «a» 10 000"
     assert len(plain(text)) == len(text)
 
 

@@ -3,12 +3,11 @@
 from collections import Counter
 
 from benchmarks.faithfulness import Result, judged
-
 from tests.text.faith.planting import KINDS, read_pairs
 
 # Ratchets: recalls only go up, and false alarms only down.
-TUNED = {kind: 0.92 for kind in KINDS} | {"fig": 0.98, "negadd": 0.93, "negdrop": 0.97}
-HELD_OUT = {kind: 1.0 for kind in KINDS} | {"fig": 0.96, "name": 0.87, "nameadd": 0.8, "negadd": 0.85}
+TUNED = dict.fromkeys(KINDS, 0.92) | {"fig": 0.98, "negadd": 0.93, "negdrop": 0.97}
+HELD_OUT = dict.fromkeys(KINDS, 1.0) | {"fig": 0.96, "name": 0.87, "nameadd": 0.8, "negadd": 0.85}
 
 
 def test_there_are_enough_pairs() -> None:
