@@ -421,12 +421,12 @@ def losing_generated(good: Manifest, rows: int, why: str, origin: str = "generat
 
 
 def bad_generated(good: Manifest) -> Bad:
-    for reason in stage_card("filter_generated").reasons:
+    card = stage_card("filter_generated")
+    for reason in (reason for reason in card.reasons if reason not in card.replaces):
         yield losing_generated(good, 8_000, reason), None
     yield losing_generated(good, 12_000, "filter_generated:names"), None
     yield kept(good, 0.01), None
     yield losing_german(good), None
-    yield losing_generated(good, 5_000, "filter_generated:source", "source"), None
 
 
 def bad_generated_pii(good: Manifest) -> Bad:

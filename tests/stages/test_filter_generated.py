@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.generators.prompt import PromptParams
 from pipeline_tasks.inspect.lint.unjudged_texts import unjudged_texts
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import Recipe, Step
+from pipeline_tasks.recipe import Recipe, load_recipe
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import GENERATED, GENERATION, LOCATOR
@@ -175,11 +175,11 @@ def test_other_bounds_measure_nothing_again(tmp_path: Path) -> None:
     parent = commit_parent(tmp_path, [table([text(FAITHFUL.replace("1,200", "1,300"))])])
     works = [RefineRequest(str(tmp_path), STAGE.name, params, parent) for params in ({}, {"figures": 1})]
     first = refine(works[0], engine("local"))
-    before = {path for path in tmp_path.rglob("shared/**/*.json")}
     second = refine(works[1], engine("local"))
+    assert (first.cost.ran, first.cost.reused) == (3, 0)  # one shard: measured, judged, and its sources
+    assert (second.cost.ran, second.cost.reused) == (2, 1)
     assert first.manifest.rejected == {"filter_generated:figures": 1}
     assert second.manifest.rejected == {}
-    assert {path for path in tmp_path.rglob("shared/**/*.json")} == before != set()
 
 
 def test_other_bounds_are_foretold(tmp_path: Path) -> None:
@@ -215,16 +215,17 @@ def test_no_batches_are_told_apart() -> None:
     assert [row["parent"] for row in measured[0]] == [whole["id"][0].as_py()] * 2 + [whole["id"][1].as_py()]
 
 
-def recipe(*stages: str) -> Recipe:
-    return Recipe(name="r", steps=tuple(Step(stage, {}) for stage in stages))
+def recipe(folder: Path, *stages: str) -> Recipe:
+    path = folder / "r.yaml"
+    path.write_text(yaml.safe_dump({"stages": {stage: {} for stage in stages}}, sort_keys=False))
+    return load_recipe(str(path))
 
 
-def test_lint_asks_for_what_judges_generated_texts() -> None:
+def test_lint_asks_for_what_judges_generated_texts(tmp_path: Path) -> None:
     judged = ("ingest", "extract", "scrub_pii", "decontaminate", "filter_generated")
-    missing = [*unjudged_texts(recipe(*judged))]
+    missing = [*unjudged_texts(recipe(tmp_path, *judged))]
     assert [finding.where for finding in missing] == ["filter_generated"] * 2
     assert "`scrub_generated`" in missing[0].message
     assert "`decontaminate_generated`" in missing[1].message
-    assert [*unjudged_texts(recipe(*judged, "scrub_generated", "decontaminate_generated"))] == []
-    assert [*unjudged_texts(recipe("ingest", "extract", "filter_generated"))] == []
-    assert PromptParams().language == ""
+    assert [*unjudged_texts(recipe(tmp_path, *judged, "scrub_generated", "decontaminate_generated"))] == []
+    assert [*unjudged_texts(recipe(tmp_path, "ingest", "extract", "filter_generated"))] == []

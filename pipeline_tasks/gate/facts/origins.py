@@ -14,15 +14,17 @@ def count_origins(subject: Subject) -> Facts:
     manifest = subject.manifest
     if ORIGIN not in {*profiles_of(manifest), *profiles_of(manifest, "rejects")}:
         return dict.fromkeys(name for name in ORIGINS.meanings if "<" not in name)
+    by_choice = subject.card.replaces
     generated, sources = generated_kept(manifest), manifest.rows - generated_kept(manifest)
-    removed = generated_removed(manifest)
+    removed = {reason: rows for reason, rows in generated_removed(manifest).items() if reason not in by_choice}
+    lost = {reason: rows for reason, rows in sources_removed(manifest).items() if reason not in by_choice}
     due = generated + sum(removed.values())
     reasons = dict.fromkeys((*subject.card.reasons, *removed))
     return {
         **{f"generated_loss.{reason}": share(removed.get(reason, 0), due) for reason in reasons},
         "generated": exact(generated),
         "generated_retention": share(generated, due),
-        "source_retention": share(sources, sources + sum(sources_removed(manifest).values())),
+        "source_retention": share(sources, sources + sum(lost.values())),
     }
 
 
@@ -30,7 +32,7 @@ ORIGINS = Family(
     count_origins,
     {
         "generated": "generated documents kept; none where rows have no `origin`, as for the next two",
-        "generated_retention": "share of the generated documents that were kept",
+        "generated_retention": "share of the generated documents that were kept, but for those that params leave out",
         "source_retention": "share of the other documents that were kept",
         "generated_loss.<reason>": "share of the generated documents that were rejected for this reason",
     },
