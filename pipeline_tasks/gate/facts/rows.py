@@ -44,8 +44,14 @@ def rows_due(subject: Subject) -> int | None:
 
 
 def pages_in(manifest: Manifest, rows: int) -> int:
-    """Return those of a stage's `rows` that are no records that were never pages."""
-    return rows - no_pages(manifest)
+    """Return those of a stage's `rows` that are neither records that were never pages, nor left out by choice."""
+    return rows - no_pages(manifest) - chosen(manifest)
+
+
+def chosen(manifest: Manifest) -> int:
+    """Return how many rows a stage left out as its params ask for sources or generated texts alone."""
+    card = known_card(manifest.stage)
+    return sum(manifest.rejected.get(reason, 0) for reason in card.replaces) if card else 0
 
 
 def no_pages(manifest: Manifest) -> int:
@@ -71,7 +77,7 @@ ROWS = Family(
         "quarantined_share": "share of the input rows, without those of `partial_share`",
         "partial_share": "share of the input rows that were quarantined with partitions that failed every try",
         "retention": "share of the rows that were kept; none for stages that conserve tokens",
-        "page_retention": "as `retention`, without records that were never pages",
+        "page_retention": "as `retention`, without records that were never pages, and what the params leave out by its origin",
         "rows_unaccounted": "rows that are neither kept, rejected nor quarantined",
         "rejects_unstored": "rejected and quarantined rows that are in no shard",
     },

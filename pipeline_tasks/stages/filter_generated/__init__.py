@@ -182,6 +182,7 @@ STAGE = Stage(
     libraries={UNICODE: always},
     profiled=("chars", "language", ORIGIN),
     reasons=REASONS,
+    replaces=(f"{NAME}:source", f"{NAME}:generated"),
     title="Make documents of generated texts that say what their sources say",
     removes="unfit",
     bounds=bounds,

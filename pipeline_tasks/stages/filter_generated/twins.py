@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.facets import Bound, Wiring
 from pipeline_tasks.schema import OF_GENERATOR, ORIGIN
-from pipeline_tasks.stage import Batches, Engine, Kernel, Layer, Shards, Stage, reject
+from pipeline_tasks.stage import Batches, Engine, Kernel, Layer, Prepare, Shards, Stage, reject
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,14 +27,16 @@ VERDICT_COLUMNS = ("reason", "evidence")
 def of_generated(card: Stage[P], name: str, title: str) -> Stage[P]:
     """Return the card of a stage that does to generated documents what `card` does to all, by the same params.
 
-    Sources pass as they are: their text, columns, and what was found in them stay those of the first time.
+    Sources pass as they are: their text, columns, and what was found in them stay those of the first time, so that it
+    reads the columns that `card` writes.
     """
+    columns = pa.schema([*card.writes, pa.field(ORIGIN, pa.string())])
     return replace(
         card,
         name=name,
         run=partial(_run, card=card, name=name),
-        reads=pa.schema([*card.reads, pa.field(ORIGIN, pa.string())]),
-        version=card.version,
+        reads=columns,
+        writes=columns,
         reasons=tuple(_renamed(reason, card.name, name) for reason in card.reasons),
         bounds=partial(_bounds, card=card, name=name) if card.bounds else None,
         title=title,
@@ -64,27 +66,38 @@ class _OfGenerated:
     def __init__(self, on: Engine, stage: str, name: str) -> None:
         self._on, self._stage, self._name = on, stage, name
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._on, name)
 
-    def map(self, kernel: Kernel, *inputs: Shards, layer: Layer | None = None, **options: Any) -> Shards:
+    def map(
+        self,
+        kernel: Kernel,
+        *inputs: Shards,
+        layer: Layer | None = None,
+        prepare: Prepare | None = None,
+        cache: str = "",
+    ) -> Shards:
         """Run a kernel that writes a layer over generated documents, and any other as it is."""
         if layer is None:
-            return self._on.map(kernel, *inputs, layer=layer, **options)
+            return self._on.map(kernel, *inputs, layer=layer, prepare=prepare, cache=cache)
         function, bound = (kernel.func, kernel.keywords) if isinstance(kernel, partial) else (kernel, {})
         apart = partial(
             judge_apart,
             function=f"{function.__module__}:{function.__qualname__}",
             names=(self._stage, self._name),
-            has_state=options.get("prepare") is not None,
+            has_state=prepare is not None,
             bound=bound,
         )
         wider = replace(layer, reads=(*layer.reads, ORIGIN) if layer.reads else ())
-        return self._on.map(apart, *inputs, layer=wider, **options)
+        return self._on.map(apart, *inputs, layer=wider, prepare=prepare, cache=cache)
 
 
 def judge_apart(
-    *args: Any, function: str, names: tuple[str, str], has_state: bool, bound: dict[str, Any]
+    *args: Any,  # noqa: ANN401 -- the state, the rows and what is known of them: what the kernel gets
+    function: str,
+    names: tuple[str, str],
+    has_state: bool,
+    bound: dict[str, Any],
 ) -> Iterator[pa.RecordBatch]:
     """Give a kernel the generated documents of each batch, and put what it yields back between the others."""
     module, _, qualified = function.partition(":")

@@ -28,8 +28,8 @@ class Vocabulary:
     `numbers` are words that say a number and nothing else, `supporting` those that may say one (`a`, `second`, `half`):
     a source is believed by both, and a rewrite has to answer for the first alone. `units` leads from words to the
     names of `units.UNITS`. `months` and `weekdays` lead to their place, from 1 on. `negations` deny; `negatives` are
-    words by which a sentence may deny without one (`lack`, `only`), those of one meaning with one number; `limits` is a pattern
-    of negations that deny nothing (`no more than`). `persons` are those who speak and are spoken to.
+    words by which a sentence may deny without one (`lack`, `only`), those of one meaning with one number; `limits` is
+    a pattern of negations that deny nothing (`no more than`). `persons` are those who speak and are spoken to.
     With `nouns` every noun has a capital; `bare` are nouns that need no article. `glued` numbers are one word.
     """
 
@@ -101,7 +101,7 @@ class _Plain(dict[int, int]):
 _SIGNS = {
     **dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000\t", " "),
     **dict.fromkeys("‘’ʼ＇`´", "'"),
-    **dict.fromkeys("‐‑‒–—−", "-"),  # noqa: RUF001 -- these are what is read
+    **dict.fromkeys("‐‑‒–—−", "-"),
     **dict.fromkeys("“”„«»", '"'),
     **dict.fromkeys("٫", "."),
     **dict.fromkeys("٬", ","),
@@ -156,5 +156,6 @@ def _goes_on(text: str, start: int, stop: re.Match[str]) -> bool:
     if _ABBREVIATION.search(text, max(start, stop.start() - 5), stop.start()):
         return True
     following = WORD.match(text, stop.end() + 1)
-    is_month = bool(following) and following[0].casefold() in vocabulary("de").months
-    return is_month and bool(_ORDINAL.search(text, max(start, stop.start() - 3), stop.start()))
+    if following is None or following[0].casefold() not in vocabulary("de").months:
+        return False
+    return bool(_ORDINAL.search(text, max(start, stop.start() - 3), stop.start()))
