@@ -107,6 +107,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500)
     | {"missed_canaries": {"kind": "name", "count": 0, "bins": {}}},
     "decontaminate": numbers(chars=[1000] * 120),
+    "rephrase": numbers(n_generated=[0, 1, 2] * 40, generated_failed=[0.0] * 80, generated_cut=[0.0] * 80),
     "enrich": numbers(
         chars=[1000] * 120,
         document_type=["article", "documentation", "recipe", "unknown"] * 30,
@@ -405,6 +406,12 @@ def bad_benchmarks(good: Manifest) -> Bad:
     yield losing_a_kind(good, "language")
 
 
+def bad_texts(good: Manifest) -> Bad:
+    yield profiled(good, generated_failed=[0.5] * 1000), None
+    yield profiled(good, generated_cut=[0.0, 1.0, 1.0] * 400), None
+    yield profiled(good, n_generated=[0] * 4000), None
+
+
 def bad_types(good: Manifest) -> Bad:
     yield profiled(good, document_type=["unknown"] * 1900 + ["article"] * 100), None
     yield profiled(good, document_type=["code"] * 1500 + ["article"] * 500, structure_ratio=[0.95] * 2000), None
@@ -478,6 +485,7 @@ PLANTED = {
     "filter_toxicity": bad_toxicity,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
+    "rephrase": bad_texts,
     "enrich": bad_types,
     "read_images": bad_images,
     "embed": bad_vectors,

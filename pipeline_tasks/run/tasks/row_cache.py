@@ -180,7 +180,7 @@ class CachedRows:
         keys = text_keys(batch.column(TEXT))
         self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 
-    def flush(self) -> None:
+    def stop(self) -> None:
         """Keep nothing of a task that fails: its rows are kept when it ends."""
 
     def store(self) -> dict[str, int]:
