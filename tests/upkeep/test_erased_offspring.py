@@ -10,9 +10,9 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from tests import generated_root
+from tests.backwards import installed
 from tests.erased_root import ErasedRoot
 from tests.generated_root import offspring, rows, url_of
-from tests.offspring_toys import UNFOLDS, installed
 from tests.root_search import search
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,9 @@ def left(root: ErasedRoot) -> dict[str, set[str]]:
 def ids(root: ErasedRoot) -> dict[str, str]:
     """Return the ids of documents by the names of their texts."""
     named = {text: name for name, text in root.texts.items()}
-    return {named[row["text"]]: row["id"] for row in rows(root, UNFOLDS, "id", "text") if row["text"] in named}
+    return {
+        named[row["text"]]: row["id"] for row in rows(root, "filter_generated", "id", "text") if row["text"] in named
+    }
 
 
 def test_every_kind_of_object_has_generated_texts(made: ErasedRoot) -> None:
