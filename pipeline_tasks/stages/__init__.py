@@ -23,6 +23,8 @@ NAMES = (
     "decontaminate",
     "rephrase",
     "filter_generated",
+    "scrub_generated",
+    "decontaminate_generated",
     "enrich",
     "embed",
     "dedup_semantic",

@@ -83,7 +83,7 @@ def _ends(measures: Mapping[str, Any], decision: Decision) -> list[Failure]:
     if stop in STOPS:
         return [_failure(STOPS[stop], stop, "stop")]
     if measures["refused"]:
-        return [_failure("refusal", True, False)]
+        return [_failure("refusal", "refused", "text")]
     if stop == "length" and decision.unfinished == "reject":
         return [_failure("unfinished", stop, "stop")]
     return [_failure("empty", 0, 1)] if not measures["length_ratio"] else []
@@ -114,5 +114,7 @@ def verdicts(rows: Sequence[Mapping[str, Any] | None], decision: Decision) -> tu
     """
     failed = [failures_of(row, decision) for row in rows]
     reasons = pa.array([failures[0]["rule"] if failures else None for failures in failed], pa.string())
-    evidence = [json.dumps(failures, sort_keys=True, separators=(",", ":")) if failures else None for failures in failed]
+    evidence = [
+        json.dumps(failures, sort_keys=True, separators=(",", ":")) if failures else None for failures in failed
+    ]
     return reasons, pa.array(evidence, pa.string())

@@ -192,6 +192,6 @@ def _sentences(prompt: Prompt | None) -> Sequence[str]:
         return ()
     from pipeline_tasks.text.faith.vocabulary import sentences
 
-    told = "\n".join((prompt.system, prompt.before, prompt.after))
+    told = f"{prompt.system}\n{prompt.before}\n{prompt.after}"
     found = (told[start:end].strip() for start, end in sentences(told))
     return tuple(sentence for sentence in found if len(sentence.split()) >= _PROMPT_WORDS)

@@ -40,7 +40,9 @@ class Differences:
     repeated: float = 0.0
 
 
-def compare(source: str, written: str, language: str, written_language: str = "", prompt: Iterable[str] = ()) -> Differences:
+def compare(
+    source: str, written: str, language: str, written_language: str = "", prompt: Iterable[str] = ()
+) -> Differences:
     """Return what a text has that its source has not; `written_language` is that of a translation.
 
     Names and negations of another language are not compared. Grows linearly with both texts, but for sentences with
@@ -104,13 +106,21 @@ def _rounded(value: float) -> float:
 
 def _base(figure: Figure) -> tuple[str, float] | None:
     unit = UNITS.get(figure.unit)
-    return (unit.dimension, figure.value * unit.factor) if unit else ("time of day", figure.value) if figure.unit == "time" else None
+    return (
+        (unit.dimension, figure.value * unit.factor)
+        if unit
+        else ("time of day", figure.value)
+        if figure.unit == "time"
+        else None
+    )
 
 
 def _is_share(figure: Figure, values: dict[float, set[str]]) -> bool:
     """Return whether a percentage is what the source says as a fraction, or the other way round."""
     other = figure.value / 100 if figure.unit == "%" else figure.value * 100
-    return (figure.unit == "%" and _rounded(other) in values) or (not figure.unit and "%" in values.get(_rounded(other), set()))
+    return (figure.unit == "%" and _rounded(other) in values) or (
+        not figure.unit and "%" in values.get(_rounded(other), set())
+    )
 
 
 def _is_near(figure: Figure, known: Iterable[Figure]) -> bool:
@@ -123,9 +133,7 @@ def _is_near(figure: Figure, known: Iterable[Figure]) -> bool:
 
 def _is_converted(base: tuple[str, float], known: Iterable[Figure]) -> bool:
     bases = (_base(other) for other in known)
-    return any(
-        other and other[0] == base[0] and abs(other[1] - base[1]) <= SAME * abs(other[1]) for other in bases
-    )
+    return any(other and other[0] == base[0] and abs(other[1] - base[1]) <= SAME * abs(other[1]) for other in bases)
 
 
 def _new_dates(known: Quantities, new: Quantities) -> list[Span]:
@@ -154,8 +162,8 @@ def _is_known(date: Date, readings: list[tuple[int, int, int]], years: set[int])
 def _new_names(before: str, after: str, languages: tuple[str, str], new: Quantities) -> list[Span]:
     """Return the names and codes that the source has not; dates and figures are none."""
     skipped = bytearray(len(after))
-    for taken in (*new.figures, *new.dates, *new.codes):
-        skipped[taken.start : taken.end] = b"\1" * (taken.end - taken.start)
+    for start, end in new.bounds():
+        skipped[start:end] = b"\1" * (end - start)
     source = names.Known(before, languages[0])
     small = before.casefold()
     found = [(name.start, name.end) for name in names.find_new(after, languages[1], source, bytes(skipped))]

@@ -36,7 +36,9 @@ class Known:
         words = [(found[0], bare(found[0])) for found in WORD.finditer(text)]
         parts = {part for _, word in words for part in word.split("-")}
         self._words = {word for _, word in words} | parts
-        self._stems = {word[: max(_LEAST_STEM, len(word) - _ENDING)] for word in self._words if len(word) >= _LEAST_STEM}
+        self._stems = {
+            word[: max(_LEAST_STEM, len(word) - _ENDING)] for word in self._words if len(word) >= _LEAST_STEM
+        }
         self._compounds = " ".join(sorted(self._words)) if vocabulary(language).nouns else ""
         self._acronyms = {word.rstrip("s") for word, _ in words if len(word) > 1 and word.rstrip("s").isupper()}
         self._initials = "".join(word[0] for word, _ in words if word[0].isupper())
@@ -88,7 +90,11 @@ def _in_sentence(
 ) -> Iterator[Name]:
     start, end = bounds
     tokens = [
-        _Token(found[0], *found.span(), bool(_OPENING.search(text, max(start, found.start() - 3), found.start())) or found.start() == start)
+        _Token(
+            found[0],
+            *found.span(),
+            bool(_OPENING.search(text, max(start, found.start() - 3), found.start())) or found.start() == start,
+        )
         for found in WORD.finditer(text, start, end)
     ]
     if tokens:
@@ -156,9 +162,27 @@ def _is_german_name(
     small_before = before.casefold()
     if not before or before[0].isdigit() or small_before in words.units or small_before in words.months:
         return False
-    if small_before in _DETERMINERS or (before[0].islower() and small_before not in words.function and _ADJECTIVE_GERMAN.search(before)):
+    if small_before in _DETERMINERS or (
+        before[0].islower() and small_before not in words.function and _ADJECTIVE_GERMAN.search(before)
+    ):
         return False
-    is_place = small_before in ("in", "nach", "aus", "bei", "von", "bis", "durch", "für", "mit", "und", "sagte", "so")
+    is_place = small_before in (
+        "in",
+        "nach",
+        "aus",
+        "bei",
+        "von",
+        "bis",
+        "durch",
+        "für",
+        "mit",
+        "und",
+        "sagte",
+        "sagt",
+        "so",
+        "laut",
+        "an",
+    )
     if text[tokens[at - 1].end : token.start] != " ":
         return False
     following = tokens[at + 1].word if at + 1 < len(tokens) else ""
@@ -167,10 +191,79 @@ def _is_german_name(
 
 
 _DETERMINERS = frozenset(
-    "der die das den dem des ein eine einer einem einen eines kein keine keinen keinem keiner mein meine sein seine "
-    "seinen seinem seiner ihr ihre ihren ihrem ihrer unser unsere dieser diese dieses diesen diesem jeder jede jedes "
-    "jeden jedem alle allen viele vielen einige einigen mehrere mehreren zwei drei im am zum zur beim vom ins ans "
-    "beide beiden wenige wenigen manche solche welche zwischen ohne als pro je".split()
+    [
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "des",
+        "ein",
+        "eine",
+        "einer",
+        "einem",
+        "einen",
+        "eines",
+        "kein",
+        "keine",
+        "keinen",
+        "keinem",
+        "keiner",
+        "mein",
+        "meine",
+        "sein",
+        "seine",
+        "seinen",
+        "seinem",
+        "seiner",
+        "ihr",
+        "ihre",
+        "ihren",
+        "ihrem",
+        "ihrer",
+        "unser",
+        "unsere",
+        "dieser",
+        "diese",
+        "dieses",
+        "diesen",
+        "diesem",
+        "jeder",
+        "jede",
+        "jedes",
+        "jeden",
+        "jedem",
+        "alle",
+        "allen",
+        "viele",
+        "vielen",
+        "einige",
+        "einigen",
+        "mehrere",
+        "mehreren",
+        "zwei",
+        "drei",
+        "im",
+        "am",
+        "zum",
+        "zur",
+        "beim",
+        "vom",
+        "ins",
+        "ans",
+        "beide",
+        "beiden",
+        "wenige",
+        "wenigen",
+        "manche",
+        "solche",
+        "welche",
+        "zwischen",
+        "ohne",
+        "als",
+        "pro",
+        "je",
+    ]
 )
 
 
@@ -196,7 +289,8 @@ _BEFORE_NAME = "，。、：；“”\"'(（和与同跟由对向给让叫请据
 
 def _is_surname(text: str, at: int, words: Vocabulary) -> bool:  # noqa: ARG001 -- of one shape with its neighbors
     """Return whether a surname begins a name: a name is behind a pause, a particle or a title."""
-    return bool(_HAN.match(text, at + 1)) and (at == 0 or text[at - 1] in _BEFORE_NAME)
+    is_behind = at == 0 or text[at - 1] in _BEFORE_NAME
+    return bool(_HAN.match(text, at + 1)) and (is_behind or bool(_SPEAKING.match(text, at + 2)))
 
 
 def _unless_known(text: str, start: int, end: int, source: Known) -> Iterator[Name]:
@@ -204,7 +298,11 @@ def _unless_known(text: str, start: int, end: int, source: Known) -> Iterator[Na
         yield Name(text[start:end], start, end)
 
 
-_GRAMMAR = frozenset("的了在是和与及或从到往向对把被将为以于之其这那该此本每各某一二三四五六七八九十百千万几多条座个大小新老旧全整中上下内外前后东西南北沿过经进出穿越流入有无不也都就还又很最并而但且则若如因由当至")
+_SPEAKING = re.compile(r"[\u4e00-\u9fff]?(?:说|表示|称|认为|指出|率领|担任|先生|女士|教授|等人)")
+
+_GRAMMAR = frozenset(
+    "的了在是和与及或从到往向对把被将为以于之其这那该此本每各某一二三四五六七八九十百千万几多条座个大小新老旧全整中上下内外前后东西南北沿过经进出穿越流入有无不也都就还又很最并而但且则若如因由当至"
+)
 
 
 def _place(text: str, start: int, at: int, words: Vocabulary, source: Known) -> Iterator[Name]:  # noqa: ARG001

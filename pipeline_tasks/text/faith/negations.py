@@ -30,10 +30,11 @@ class _Part(NamedTuple):
 def find_changed(source: str, written: str, words: Vocabulary) -> list[tuple[int, int]]:
     """Return the bounds of the sentences of a plain text whose negations its source has not, or has more of.
 
-    A clause that denies is compared with the sentences of the other text that have its stems. Words that both have do
+    A clause that denies is compared with the sentences of the other text that have its stems, and where there are none
+    with all of it, unless a summary may have left them out. Words that both have do
     not count; of what is left, words by which one may deny without a negation stand for one.
     """
-    if not words.negations:
+    if not words.negations or not source.strip():
         return []
     roots = frozenset(content(source, words) | content(written, words))
     before, after = _read(source, words, roots), _read(written, words, roots)
@@ -41,7 +42,7 @@ def find_changed(source: str, written: str, words: Vocabulary) -> list[tuple[int
     for sentence in after:
         for clause in _denials(written, sentence, words, roots):
             matched = _cover(clause.stems, before, LEAST_COMMON) or _cover(sentence.stems, before, LEAST_COMMON)
-            if matched and _exceeds(sentence, matched, clause):
+            if _exceeds(sentence, matched or before, clause):
                 changed.add((sentence.start, sentence.end))
     is_whole = len(written) >= SUMMARY * len(source)
     for sentence in before:
@@ -49,11 +50,15 @@ def find_changed(source: str, written: str, words: Vocabulary) -> list[tuple[int
             matched = _cover(clause.stems, after, 1 if is_whole else LEAST_COMMON)
             if matched and _exceeds(sentence, matched, clause):
                 changed.add((matched[0].start, matched[0].end))
+            elif is_whole and not matched and _exceeds(sentence, after, clause):
+                changed.add((0, len(written)))
     return sorted(changed)
 
 
 def _exceeds(sentence: _Part, matched: list[_Part], clause: _Part) -> bool:
     """Return whether a clause denies by more than the other text does, without the words that both have."""
+    if not matched:
+        return False
     nearest, *rest = matched
     others = sum((part.denied for part in rest), nearest.negative)
     left = clause.denied - others
@@ -79,8 +84,20 @@ def _denials(text: str, sentence: _Part, words: Vocabulary, roots: frozenset[str
     for end in (*ends, sentence.end):
         clause = _part(text, (start, end), words, roots)
         if clause.denied:
-            yield clause
+            yield clause if words.spaced else _behind(text, (start, end), clause, words, roots)
         start = end
+
+
+def _behind(text: str, bounds: tuple[int, int], clause: _Part, words: Vocabulary, roots: frozenset[str]) -> _Part:
+    """Return a clause without what stands before its negation, where enough follows: that is what it denies."""
+    start, end = bounds
+    places = [at for word in words.negations if (at := text.find(word, start, end)) >= 0]
+    behind = _part(text, (min(places, default=start), end), words, roots)
+    return behind if behind.denied and len(behind.stems) >= _BEHIND else clause
+
+
+_BEHIND = 3
+"""Pairs of characters behind a negation that say what it denies."""
 
 
 def _counts(part: str, words: Vocabulary, roots: frozenset[str]) -> tuple[Counter[str], Counter[str]]:

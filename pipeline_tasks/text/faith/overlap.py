@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, bare
 
+
 def stem(word: str) -> str:
     """Return the letters by which a plain word is compared: inflection and derivation change what is behind them."""
     return word.removesuffix("s")[:5] if len(word) > 4 else word
@@ -35,7 +36,11 @@ def content(text: str, words: Vocabulary) -> set[str]:
         signs = re.findall(r"[\u3040-\u30ff\u3400-\u9fff]+|[a-z]+|\d+", text.casefold())
         return {run[at : at + 2] for run in signs for at in range(max(1, len(run) - 1))}
     found = (bare(word[0]) for word in WORD.finditer(text))
-    return {stem(word) for word in found if (len(word) > 2 or word.isdigit()) and word not in words.function | words.negations}
+    return {
+        stem(word)
+        for word in found
+        if (len(word) > 2 or word.isdigit()) and word not in words.function | words.negations
+    }
 
 
 @cache

@@ -48,6 +48,11 @@ class Quantities:
     dates: tuple[Date, ...]
     codes: tuple[Code, ...]
 
+    def bounds(self) -> Iterator[tuple[int, int]]:
+        """Yield the first and last code point (exclusive) of each."""
+        for found in (self.figures, self.dates, self.codes):
+            yield from ((each.start, each.end) for each in found)
+
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
@@ -73,8 +78,8 @@ _NUMBER = re.compile(r"\d{1,3}(?:(?P<by>[., '])\d{3})(?:(?P=by)\d{3})*(?:(?!(?P=
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|s|er|ers|ère|ème|e|º|ª|-?й|-?го|-?е|-?я|x)(?![^\W_])")
 _MONEY = re.compile(r"(US\$|[€$£¥₽₹₩￥]|\b(?:EUR|USD|GBP|CHF|JPY|CNY|RMB|RUB)) ?$")
 _SHORT_SCALES = {"m": 1e6, "bn": 1e9, "b": 1e9, "k": 1e3, "tn": 1e12}
-_SHORT = re.compile(r" ?(m|bn|b|k|tn)(?![^\W_])", re.I)
-_RANGE = re.compile(r" ?(?:-|to|bis|à|a|y|e|et|und|and|or|oder|ou|o|do|до|至|到|或|~|から) ?")  # noqa: RUF001 -- Russian
+_SHORT = re.compile(r" ?(m|bn|b|k|tn)(?![^\W_])", re.IGNORECASE)
+_RANGE = re.compile(r" ?(?:-|to|bis|à|a|y|e|et|und|and|or|oder|ou|o|do|до|至|到|或|~|から) ?")
 _MARKER = re.compile(r"(?m)^[ ]*(?:[#>*-]+ *)?\d{1,3}[.)]\s")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -82,7 +87,9 @@ _CJK_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六�
 _CJK_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "億": 100_000_000, "亿": 100_000_000}
 _CJK = re.compile(r"(百分之)?([零〇一二三四五六七八九两十百千万億亿]+)(?:点([零〇一二三四五六七八九]+))?")
 _CJK_DATE = re.compile(r"[零〇一二三四五六七八九十]{1,4}(?=[年月日号])")
-_LONE_MAY = re.compile(r"\b(?:in|of|by|since|until|till|last|next|early|late|mid|this|from|to|through|and|every|before) $", re.I)
+_LONE_MAY = re.compile(
+    r"\b(?:in|of|by|since|until|till|last|next|early|late|mid|this|from|to|through|and|every|before) $", re.IGNORECASE
+)
 
 
 @cache
@@ -94,7 +101,7 @@ def _patterns(language: str) -> _Patterns:
         scales=_scales(words),
         units=_units(words),
         glued=_glued(words),
-        hedge=re.compile(rf"(?:{'|'.join(map(re.escape, words.hedges))})\s*$", re.I) if words.hedges else None,
+        hedge=re.compile(rf"(?:{'|'.join(map(re.escape, words.hedges))})\s*$", re.IGNORECASE) if words.hedges else None,
     )
 
 
@@ -115,7 +122,11 @@ def _dates(words: Vocabulary, *, titled: bool) -> tuple[tuple[re.Pattern[str], s
     if not words.months or not words.spaced:
         return ()
     month, flags = rf"({_forms(words.months, titled=titled)})\.?(?![^\W_])", 0 if titled else re.IGNORECASE
-    day, of, year = r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|er|º|\.)?", r" (?:of |de |d'|do |del )?", r"(?:,? (?:de |del )?(\d{4}))"
+    day, of, year = (
+        r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|er|º|\.)?",
+        r" (?:of |de |d'|do |del )?",
+        r"(?:,? (?:de |del )?(\d{4}))",
+    )
     return (
         (re.compile(rf"{day}{of}{month}{year}?(?!\d)", flags), "dmy"),
         (re.compile(rf"(?<![^\W_]){month} (\d{{1,2}})(?:st|nd|rd|th)?{year}?(?![\d%.,]\d|\d)", flags), "mdy"),
@@ -128,7 +139,7 @@ def _scales(words: Vocabulary) -> re.Pattern[str] | None:
     if not words.spaced:
         return re.compile(r"[百千万億亿]")
     names = sorted((name for name, value in words.numbers.items() if value >= 1000), key=len, reverse=True)
-    return re.compile(rf"[ -]?({'|'.join(names)})\.?(?![^\W_])", re.I) if names else None
+    return re.compile(rf"[ -]?({'|'.join(names)})\.?(?![^\W_])", re.IGNORECASE) if names else None
 
 
 def _units(words: Vocabulary) -> re.Pattern[str]:
@@ -156,7 +167,9 @@ def read(text: str, language: str) -> Quantities:
     figures = list(_read_times(text, taken))
     for number in _read_numbers(text, words, patterns, taken):
         (figures if isinstance(number, Figure) else codes).append(number)  # type: ignore[arg-type]
-    figures += _read_cjk(text, words, patterns, taken) if not words.spaced else _read_words(text, words, patterns, taken)
+    figures += (
+        _read_cjk(text, words, patterns, taken) if not words.spaced else _read_words(text, words, patterns, taken)
+    )
     figures.sort(key=lambda figure: figure.start)
     return Quantities(tuple(_ranged(text, figures)), tuple(dates), tuple(codes))
 
@@ -309,7 +322,12 @@ def _read_words(text: str, words: Vocabulary, patterns: _Patterns, taken: bytear
         if run and text[run[-1][2] : found.start()] not in (" ", "-"):
             yield from _of_run(run, text, words, patterns)
             run = []
-        if word in words.numbers or word in words.supporting or (run and word in words.joiners) or _is_glued(word, patterns):
+        if (
+            word in words.numbers
+            or word in words.supporting
+            or (run and word in words.joiners)
+            or _is_glued(word, patterns)
+        ):
             run.append((word, found.start(), found.end()))
         else:
             yield from _of_run(run, text, words, patterns)
@@ -361,7 +379,12 @@ def _fits(parts: list[tuple[float, int, int]], value: float) -> bool:
     if not parts:
         return True
     last = parts[-1][0]
-    return value >= 100 or last >= 100 or (last >= 10 and value < 20 and last % 10 == 0 and (last > 10 or value < 10)) or (last == 4 and value == 20)
+    return (
+        value >= 100
+        or last >= 100
+        or (last >= 10 and value < 20 and last % 10 == 0 and (last > 10 or value < 10))
+        or (last == 4 and value == 20)
+    )
 
 
 def _written(
@@ -390,16 +413,22 @@ def _read_cjk(text: str, words: Vocabulary, patterns: _Patterns, taken: bytearra
         signs = found[2]
         if any(taken[found.start() : found.end()]):
             continue
-        value = _cjk_value(signs) + (float("0." + "".join(str(_CJK_DIGITS[sign]) for sign in found[3])) if found[3] else 0)
+        value = _cjk_value(signs) + (
+            float("0." + "".join(str(_CJK_DIGITS[sign]) for sign in found[3])) if found[3] else 0
+        )
         unit, end = _unit_at(text, found.end(), words, patterns)
         following = text[found.end() : found.end() + 1]
         before = text[found.start() - 1 : found.start()]
         counts = bool(unit) or (following and following in words.counters) or bool(found[3])
-        is_vague = before in ("第", "几", "数", "每", "这", "那", "同", "唯", "统", "第") or signs[0] in "百千万億亿零〇"
+        is_vague = (
+            before in ("第", "几", "数", "每", "这", "那", "同", "唯", "统", "第") or signs[0] in "百千万億亿零〇"
+        )
         idiom = text.startswith("十分", found.start()) and not text.startswith("十分钟", found.start())
         if found[1]:
             unit, counts, is_vague = "%", True, False
-        supporting = not counts or is_vague or idiom or value < 2 or len(signs) > 1 and not set(signs) & {*_CJK_SCALES}
+        supporting = (
+            not counts or is_vague or idiom or value < 2 or (len(signs) > 1 and not set(signs) & {*_CJK_SCALES})
+        )
         yield Figure(value, unit, found.start(), end, bool(supporting), _is_about(text, found.start(), patterns))
 
 
@@ -424,4 +453,6 @@ def _ranged(text: str, figures: list[Figure]) -> Iterator[Figure]:
     for place, figure in enumerate(figures):
         following = figures[place + 1] if place + 1 < len(figures) else None
         gap = text[figure.end : following.start] if following else ""
-        yield figure._replace(unit=following.unit) if following and not figure.unit and _RANGE.fullmatch(gap) else figure
+        yield (
+            figure._replace(unit=following.unit) if following and not figure.unit and _RANGE.fullmatch(gap) else figure
+        )

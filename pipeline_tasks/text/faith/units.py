@@ -44,8 +44,23 @@ UNITS: Mapping[str, Unit] = {
 SYMBOLS: Mapping[str, str] = {
     **{name: name for name in UNITS if name not in ("in", "B", "d", "jin", "mu", "week", "month", "year")},
     **_CURRENCIES,
-    **{"US$": "USD", "kph": "km/h", "kmh": "km/h", "km2": "km²", "m2": "m²", "m3": "m³", "L": "l", "mL": "ml"},
-    **{"sq km": "km²", "sq m": "m²", "hrs": "h", "hr": "h", "mins": "min", "lbs": "lb", "℃": "°C", "° C": "°C"},
-    **{"RMB": "CNY", "pct": "%"},
+    "US$": "USD",
+    "kph": "km/h",
+    "kmh": "km/h",
+    "km2": "km²",
+    "m2": "m²",
+    "m3": "m³",
+    "L": "l",
+    "mL": "ml",
+    "sq km": "km²",
+    "sq m": "m²",
+    "hrs": "h",
+    "hr": "h",
+    "mins": "min",
+    "lbs": "lb",
+    "℃": "°C",
+    "° C": "°C",
+    "RMB": "CNY",
+    "pct": "%",
 }
-"""What is written for a unit in any language. Those left out are words, or letters that say more often something else."""
+"""What is written for a unit in any language; those left out are words, or letters that more often say something else."""

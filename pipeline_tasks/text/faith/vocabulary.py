@@ -156,5 +156,6 @@ def _goes_on(text: str, start: int, stop: re.Match[str]) -> bool:
     if _ABBREVIATION.search(text, max(start, stop.start() - 5), stop.start()):
         return True
     following = WORD.match(text, stop.end() + 1)
-    is_month = bool(following) and following[0].casefold() in vocabulary("de").months
-    return is_month and bool(_ORDINAL.search(text, max(start, stop.start() - 3), stop.start()))
+    if following is None or following[0].casefold() not in vocabulary("de").months:
+        return False
+    return bool(_ORDINAL.search(text, max(start, stop.start() - 3), stop.start()))

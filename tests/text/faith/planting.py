@@ -88,11 +88,34 @@ def _with(marked: str, planted_at: set[int]) -> str:
 
 
 NEGATED = {
-    "en": [(r"\b(was|were|is|are|had|has|have|can|will|should|did|took|went)\b(?! not)", r"\1 not"), (r"\b(\w+ed)\b", r"never \1")],
-    "de": [(r"\b(war|waren|wurde|wurden|ist|sind|hat|haben|kam|muss|gibt|kann|legte|sollte|entstand|gab|beobachtete|läuft|dauert|zahlt|fängt|besuchen|traf)\b", r"\1 nicht")],
-    "fr": [(r"\b(est|a|ont|sont|était|étaient|fut|fallut|mesurait|abrite|commence|verse|obtient|a privé|restait|privé|cuisez-les|franchit)\b", r"n'\1 pas")],
-    "es": [(r"\b(zarpó|falló|estudió|era|fundó|prestó|alcanzó|cayó|levantaron|destruyó|probaron|cerraron|sufrió|dejó|hay|son|empieza|recibe|se paga|permite|salen|cuézalos|ponga)\b", r"no \1")],
-    "zh": [(r"(出了故障|做了测量|出发|有了狼|是它们的主要猎物|取|夺冠|愈合|使用新敷料|达到|恢复供电|挖成了|创办了|赢下|跑了最后一棒|允许|进行检查|还有蝾螈|遭遇风暴|可供|断电|挡住|下降到)", r"没有\1")],
+    "en": [
+        (r"\b(was|were|is|are|had|has|have|can|will|should|did|took|went)\b(?! not)", r"\1 not"),
+        (r"\b(\w+ed)\b", r"never \1"),
+    ],
+    "de": [
+        (
+            r"\b(war|waren|wurde|wurden|ist|sind|hat|haben|kam|muss|gibt|kann|legte|sollte|entstand|gab|beobachtete|läuft|dauert|zahlt|fängt|besuchen|traf)\b",
+            r"\1 nicht",
+        )
+    ],
+    "fr": [
+        (
+            r"\b(est|a|ont|sont|était|étaient|fut|fallut|mesurait|abrite|commence|verse|obtient|a privé|restait|privé|cuisez-les|franchit)\b",
+            r"n'\1 pas",
+        )
+    ],
+    "es": [
+        (
+            r"\b(zarpó|falló|estudió|era|fundó|prestó|alcanzó|cayó|levantaron|destruyó|probaron|cerraron|sufrió|dejó|hay|son|empieza|recibe|se paga|permite|salen|cuézalos|ponga)\b",
+            r"no \1",
+        )
+    ],
+    "zh": [
+        (
+            r"(出了故障|做了测量|出发|有了狼|是它们的主要猎物|取|夺冠|愈合|使用新敷料|达到|恢复供电|挖成了|创办了|赢下|跑了最后一棒|允许|进行检查|还有蝾螈|遭遇风暴|可供|断电|挡住|下降到)",
+            r"没有\1",
+        )
+    ],
 }
 """How a sentence of the rewrite is denied: the first place that fits is taken."""
 
