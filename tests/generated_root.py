@@ -29,9 +29,11 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
     "dedup_exact": {"buckets": 1},
     "filter_language": {"keep": [], "threshold": 0},
     "scrub_pii": {},
+    "decontaminate": {},
     "rephrase": {"prompts": {"plain": {"prompt": "rewrite"}}},
     "filter_generated": {"language": 1.0},
-    "decontaminate": {},
+    "scrub_generated": {},
+    "decontaminate_generated": {},
 }
 
 

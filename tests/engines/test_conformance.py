@@ -57,6 +57,7 @@ from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.testing.engines import check_engine
 from pipeline_tasks.text.base.tables import unchanged
 from tests.cluster.containers import wait_until
+from tests.offspring import UNFOLDER, WRITER, brought, documents, ids_of
 from tests.refining import commit_parent, refined, rows
 from tests.toys import hang_or_fail, refuse, table
 
@@ -120,6 +121,19 @@ def test_a_snapshot_without_rows_is_the_same_everywhere(cluster: tuple[str, str]
     for root, on in zip(roots, [("local", ""), cluster], strict=True):
         run(root, on, stage, commit_parent(root, [table(0, 0), table(0, 0)]))
     assert stored(roots[0], stage) == stored(roots[1], stage)
+
+
+@pytest.mark.usefixtures("offspring")
+def test_offspring_are_conserved_on_every_engine(cluster: tuple[str, str], tmp_path: Path) -> None:
+    """Layers of sources and shards of their offspring take turns, and what shards bring is in their receipts."""
+    roots, ids = [tmp_path / "here", tmp_path / "there"], ids_of(60)
+    for root, on in zip(roots, [("local", ""), cluster], strict=True):
+        given = commit_parent(root, [documents(ids[:40]), documents([]), documents(ids[40:])])
+        written = run(root, on, WRITER, given)[0]
+        manifest = run(root, on, UNFOLDER, written, batch_rows=7)[1]
+        assert manifest.offspring_in == sum(map(brought, ids))
+        assert manifest.accounted("offspring") == manifest.rows_due
+    assert stored(roots[0], UNFOLDER) == stored(roots[1], UNFOLDER)
 
 
 @pytest.mark.parametrize("taken", [1, 1 << 30])
