@@ -110,7 +110,7 @@ class Counts:
             "SELECT model, license, prompt, sum(documents), sum(bytes) AS bytes, sum(tokens) FROM counts "
             "WHERE model <> '' GROUP BY ALL ORDER BY bytes DESC, model, prompt, license"
         )
-        return [ModelAmount(*row[:3], _amount(row[3:])) for row in self._rows(query, ())]
+        return [ModelAmount(row[0], row[1], row[2], _amount(row[3:])) for row in self._rows(query, ())]
 
     def periods(self) -> list[Period]:
         """Return what each snapshot gave, and when it was collected, by its name."""
