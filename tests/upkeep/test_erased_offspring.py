@@ -10,9 +10,10 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from tests import generated_root
+from tests.backwards import installed
 from tests.erased_root import ErasedRoot
+from tests.erased_sources import measured
 from tests.generated_root import offspring, rows, url_of
-from tests.offspring_toys import UNFOLDS, installed
 from tests.root_search import search
 
 pytestmark = pytest.mark.slow
@@ -49,7 +50,9 @@ def left(root: ErasedRoot) -> dict[str, set[str]]:
 def ids(root: ErasedRoot) -> dict[str, str]:
     """Return the ids of documents by the names of their texts."""
     named = {text: name for name, text in root.texts.items()}
-    return {named[row["text"]]: row["id"] for row in rows(root, UNFOLDS, "id", "text") if row["text"] in named}
+    return {
+        named[row["text"]]: row["id"] for row in rows(root, "filter_generated", "id", "text") if row["text"] in named
+    }
 
 
 def test_every_kind_of_object_has_generated_texts(made: ErasedRoot) -> None:
@@ -70,3 +73,10 @@ def test_a_generated_document_alone_leaves_its_source(root: ErasedRoot) -> None:
     forget(root, "--doc", ids(root)[one])
     names = {name for texts in left(root).values() for name in texts}
     assert names == root.texts.keys() - {one}
+
+
+def test_many_sources_leave_no_offspring_in_any_object(tmp_path: Path) -> None:
+    found = measured(tmp_path, 40, 30)
+    assert found["objects_before"] > 10
+    assert (found["left"], found["kept"], found["problems"]) == (0, found["due"], 0)
+    assert found["due"] == 20

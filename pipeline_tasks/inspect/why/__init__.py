@@ -26,9 +26,9 @@ from pipeline_tasks.inspect.why.sought import WWW, Sought, sought
 from pipeline_tasks.inspect.why.standing import looked_up, nearest, replaced, standings, taken_down, used
 from pipeline_tasks.inspect.why.story import Story
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.schema import PARENT
 from pipeline_tasks.store.storage import require_root
 from pipeline_tasks.text.urls.addresses import canonical_url
-from pipeline_tasks.schema import PARENT
 from pipeline_tasks.text.urls.takedown import DOC
 
 HITS = 20

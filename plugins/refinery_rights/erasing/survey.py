@@ -183,8 +183,7 @@ def _learn_others(found: Survey, table: Table) -> None:
 
 def _plan_table(found: Survey, table: Table) -> None:
     gone = tables.gone(found.known, table, found.documents, found.texts)
-    rows = tables.count(found.root, table, gone) if gone else 0
-    if rows:
+    if gone and (rows := tables.count(found.root, table, gone)):
         do = partial(tables.rewrite, found.root, table, gone, rows)
         found.work.append(Work(table.shard.path, REWRITE, rows, table.shard.bytes, do))
 
