@@ -187,6 +187,12 @@ def repeats(stage: str) -> bool:
     return card is not None and card.conserves == "copies"
 
 
+def unfolds(stage: str) -> bool:
+    """Return whether a stage makes documents of the generated texts of others: behind it rows are no pages alone."""
+    card = known_card(stage)
+    return card is not None and card.conserves == "offspring"
+
+
 def tokenizes(stage: str) -> bool:
     """Return whether a stage encodes documents as tokens: it saves the tokenizer that it did it with."""
     return _saves(stage, "tokenizer")

@@ -20,6 +20,7 @@ class Wiring:
     that no recipe names. `sets` are params of other stages of its recipe, by stage, and `passes` those of its own that
     another stage of the recipe has, too; `serves` names the stages without which its own params are for nothing, by
     param. `follows` are the stages without which it cannot read what others leave: it is applied to rows behind them.
+    `twin_of` is the stage that does to all documents what this one does to generated ones.
     """
 
     builds: bool = False
@@ -29,6 +30,7 @@ class Wiring:
     passes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     serves: Mapping[str, str] = field(default_factory=dict)
     follows: tuple[str, ...] = ()
+    twin_of: str = ""
 
 
 PLAIN = Wiring()

@@ -13,8 +13,9 @@ import zstandard
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, cause
+from pipeline_tasks.schema import N_GENERATED
 from pipeline_tasks.sealed import digest_of, parse, reference, require_seal, seal, sha256
-from pipeline_tasks.stage import WHOLE, Shard, Shards
+from pipeline_tasks.stage import WHOLE, Conserved, Shard, Shards
 
 FORMAT = 5
 """Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
@@ -41,7 +42,9 @@ PARTIAL = "partial-"
 class Manifest:
     """The only thing that flows between tasks, by path: one stage's output over the shards that it covers.
 
-    `rows_in == rows kept + rejected + quarantined` (or copies or tokens, for a stage that conserves those).
+    What is `due` is `accounted` for: `rows_in == rows kept + rejected + quarantined`, or copies or tokens, or rows and
+    offspring, for a stage that conserves those. `offspring_in` are the generated texts that the rows brought which such
+    a stage read: each becomes a row.
     `history` has the shards that the stage saved for later snapshots, by section: every section that the stage
     declares, without shards where it saved none. `below` has the shards of this stage that layers rest on
     (`stage.Layer`); those of other stages are in their manifests. `parents` are the fingerprints of the input and of
@@ -77,6 +80,7 @@ class Manifest:
     writer: str = WRITER
     poison: tuple[str, ...] = ()
     libraries: Mapping[str, str] = field(default_factory=dict)
+    offspring_in: int = 0
     format: int = FORMAT
 
     @property
@@ -89,6 +93,29 @@ class Manifest:
         """Rows kept, each counted as often as its column `copies` says: once, if the stage wrote none."""
         copies = self.metrics.get("kept", {}).get("copies")
         return int(copies["sum"]) if copies else self.rows
+
+    @property
+    def offspring(self) -> int | None:
+        """Generated texts that the kept rows bring, None where no row says how many."""
+        brought: int | None = self.metrics.get("kept", {}).get(N_GENERATED, {}).get("sum")
+        return brought
+
+    @property
+    def rows_due(self) -> int:
+        """Rows that the stage makes of its input, however it judges them: those that came in, and their offspring."""
+        return self.rows_in + self.offspring_in
+
+    def due(self, conserves: Conserved, parent: "Manifest") -> int:
+        """Return how many rows, copies or tokens have to come out of what the stage read of its parent."""
+        if conserves == "tokens":
+            return parent.tokens
+        return parent.uses if conserves == "copies" else self.rows_due
+
+    def accounted(self, conserves: Conserved) -> int:
+        """Return how many rows, copies or tokens are kept, rejected or quarantined."""
+        if conserves == "tokens":
+            return self.tokens + self.tokens_of("rejects")
+        return self.rows + sum(self.rejected.values()) + sum(self.quarantined.values())
 
     @property
     def bytes(self) -> int:
@@ -240,7 +267,7 @@ def _file_of(shard: Shard) -> list[object]:
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as it is stored: canonical and sealed, byte-identical between attempts."""
     named = {part.name: getattr(manifest, part.name) for part in fields(manifest)}
-    for name in ("poison", "libraries"):
+    for name in ("poison", "libraries", "offspring_in"):
         if not named[name]:
             del named[name]
     return seal(named)
@@ -289,7 +316,8 @@ def _require_format(written: object, path: str) -> None:
 def _manifest(raw: dict[str, Any]) -> Manifest:
     for name in ("stage", "fingerprint"):
         _require(raw[name], isinstance(raw[name], str), name)
-    for name in ("version", "rows_in", "bytes_in"):
+    raw["offspring_in"] = raw.get("offspring_in", 0)
+    for name in ("version", "rows_in", "bytes_in", "offspring_in"):
         _require(raw[name], _is_count(raw[name]), name)
     for name in ("rejected", "quarantined"):
         _require(raw[name], all(map(_is_count, raw[name].values())), name)

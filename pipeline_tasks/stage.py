@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound="DataclassInstance")
 
+Conserved = Literal["rows", "copies", "offspring", "tokens"]
+"""What comes out of a stage as it went in: see `Stage.conserves`."""
+
+BY_ROW: tuple[Conserved, ...] = ("rows", "offspring")
+"""What stages conserve whose rows are documents, each judged by itself: without one of them the others are the same."""
+
 LANDING = "landing:"
 """Prefix of the path of a landed file: the rest is relative to the folder that the snapshot landed in."""
 
@@ -358,9 +364,10 @@ class Stage(Generic[P]):
     bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
     model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
     `buckets` says how its documents come out in buckets. `no_page` are those of its reasons that say that a record
-    brings no new page. `remarks` yields what lint says of params that let everything pass, or that decide what nobody
-    checked; they have the secret that they need where the environment has it. `empty` says what an empty section of a
-    recipe means, where that is narrower than one may think. `languages` returns the languages that
+    brings no new page, and `replaces` those that say that its generated texts go on in its place. `remarks` yields what
+    lint says of params that let everything pass, or that decide what nobody checked; they have the secret that they
+    need where the environment has it. `empty` says what an empty section of a recipe means, where that is narrower than
+    one may think. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
     says where in texts it finds something. `dials` returns the params that say how much of its source a text has.
     `again` returns what computes again what its model stored, by params whose files are on this machine.
@@ -386,7 +393,7 @@ class Stage(Generic[P]):
     idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
     has_state: Callable[[P], bool] | None = None
     libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
-    conserves: Literal["rows", "copies", "offspring", "tokens"] = "rows"
+    conserves: Conserved = "rows"
     clears_personal_data: bool = False
     engine: str = "spark"
     profiled: tuple[str, ...] = ()
@@ -404,6 +411,7 @@ class Stage(Generic[P]):
     copies: Copies = NO_COPIES
     buckets: Grouped | None = None
     no_page: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
     remarks: Callable[[P], Iterator[str]] | None = None
     empty: str = ""
     languages: Callable[[Mapping[str, Any]], Languages] | None = None

@@ -25,6 +25,7 @@ from tests import small_root as small_roots
 from tests.commands import Refinery
 from tests.embedded import embed_here
 from tests.faulty_s3 import FaultyS3, faulty_s3
+from tests.offspring import installed as installed_offspring
 from tests.s3_server import S3Server
 from tests.s3_server import s3_server as running_s3_server
 from tests.toys import CARDS, MODULES
@@ -190,6 +191,13 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "NAMES", (*stages.NAMES, *(card.name for card in CARDS)))
     for name, module in MODULES.items():
         monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.fixture(scope="module")
+def offspring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The toy stages of `tests.offspring`, as a package brings them."""
+    with installed_offspring(tmp_path_factory.mktemp("packages") / "site"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -213,6 +213,7 @@ def row_lineage(made: Committed, read: Sequence[Committed]) -> Facet:
             "manifest": _manifest(made),
         },
         "rowsIn": manifest.rows_in,
+        **({"offspringIn": manifest.offspring_in} if manifest.offspring_in else {}),
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         **({"tokens": tokens} if any(tokens.values()) else {}),
@@ -226,7 +227,7 @@ def relation(made: Committed, files: int = 0) -> Relation:
         return "1:N" if manifest.rows_in > files else "1:1"
     if card and card.conserves == "tokens":
         return "N:M"
-    if card and card.conserves == "copies":
+    if card and card.conserves in ("copies", "offspring"):
         return "1:N" if manifest.rows > manifest.rows_in else "1:1"
     return "N:1" if card and card.copies.compared and manifest.rejected else "1:1"
 

@@ -10,6 +10,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.suites import ENOUGH
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.recipe import AlertLimits
+from pipeline_tasks.run.request import rows_due
 
 ERROR = "error:"
 """What reasons of records that could not be processed begin with."""
@@ -85,7 +86,7 @@ def _partial(stage: str, refined: Mapping[str, Any]) -> Iterator[Alert]:
     yield Alert(
         "partial",
         f"{counted(len(poison), 'partition')} of {stage} failed every try: the snapshot is partial",
-        (f"{rows:,} of {counted(refined['rows_in'], 'row')} are quarantined with them", *named, *more),
+        (f"{rows:,} of {counted(rows_due(refined), 'row')} are quarantined with them", *named, *more),
         "The run goes on without them. Mend what their errors name, then clear their tasks: they are refined, and the "
         "snapshot is published anew.",
     )
@@ -95,7 +96,7 @@ def _errors(limits: AlertLimits, stage: str, refined: Mapping[str, Any]) -> Iter
     """Yield an alert if the share of rows that could not be processed is above its limit."""
     reasons = {reason: rows for reason, rows in refined["quarantined"].items() if reason != PARTITION}
     reasons |= {reason: rows for reason, rows in refined["rejected"].items() if reason.startswith(ERROR)}
-    rows_in, errors = refined["rows_in"], sum(reasons.values())
+    rows_in, errors = rows_due(refined), sum(reasons.values())
     if not rows_in or errors / rows_in <= limits.error_rate:
         return
     frequent = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_REASONS]

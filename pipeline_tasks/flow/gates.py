@@ -16,7 +16,7 @@ from pipeline_tasks.flow.attempt import Attempt, Part
 from pipeline_tasks.flow.lines import log, log_verdict
 from pipeline_tasks.flow.work import earlier_of, parts_of
 from pipeline_tasks.recipe import PUBLISH, VERDICT, AlertLimits, Requirement
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, rows_due
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeReply, JudgeRequest, JudgeSnapshotRequest
 from pipeline_tasks.service.requests.stages import PlannedStep
@@ -220,7 +220,7 @@ def rows_of(reply: Mapping[str, Any]) -> dict[str, str]:
     removed = Counter({f"{name}, {reason}": rows for name in REMOVED for reason, rows in reply[name].items()})
     shown = {name: f"{rows:,}" for name, rows in removed.most_common(MOST_REASONS)}
     rest = removed.total() - sum(removed[name] for name in shown)
-    kept = {"kept": f"{reply['rows']:,} of {counted(reply['rows_in'], 'row')}"}
+    kept = {"kept": f"{reply['rows']:,} of {counted(rows_due(reply), 'row')}"}
     return kept | shown | ({"removed for other reasons": f"{rest:,}"} if rest else {})
 
 

@@ -88,10 +88,10 @@ def states_of(reply: RefineReply) -> StateCost:
 
 def funnel_line(reply: RefineReply) -> str:
     """Return where the rows of a reply went, as text."""
-    counts = {"in": reply["rows_in"], "kept": reply["rows"]}
+    counts = {"in": reply["rows_in"], "generated": reply.get("offspring_in", 0), "kept": reply["rows"]}
     refused = {name: sum(reply[name].values()) for name in ("rejected", "quarantined")}
-    counts |= {name: rows for name, rows in refused.items() if rows}
-    rows = "  ".join(f"{count:>7,} {name}" for name, count in counts.items())
+    counts |= refused
+    rows = "  ".join(f"{count:>7,} {name}" for name, count in counts.items() if count or name in ("in", "kept"))
     reused = "  (already done)" if reply["reused"] and not reply["ran"] else ""
     looked_up = reply.get("history_reads", {}).get("rows")
     history = f"  ({counted(looked_up, 'row')} of history read)" if looked_up else ""

@@ -9,6 +9,7 @@ from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.origins import generated_kept
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND
@@ -45,7 +46,11 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
-    """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
+    """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason.
+
+    `offspring_in` are generated texts that a stage made rows of, beside those that came in, and `generated` those of
+    the kept rows that are such documents.
+    """
     read = read_in_order(root, {stage: ref for stage, ref in of.manifests.items() if stage not in (LAND, COMPOSE)})
     return [_step(stage, manifest, of.manifests[stage]) for stage, manifest in read.items()]
 
@@ -60,7 +65,9 @@ def _step(stage: str, manifest: Manifest, referred: str) -> dict[str, Any]:
     return {
         "stage": stage,
         "rows_in": manifest.rows_in,
+        "offspring_in": manifest.offspring_in,
         "rows": manifest.rows,
+        "generated": generated_kept(manifest),
         "bytes": manifest.bytes,
         "tokens": manifest.tokens,
         "rejected": dict(manifest.rejected),
@@ -68,7 +75,7 @@ def _step(stage: str, manifest: Manifest, referred: str) -> dict[str, Any]:
         "losses": _worst(manifest.metrics),
         "coverage": _least_covered(manifest),
         "idle": [str(part) for part in idle_parts(manifest)],
-        "sites": _largest_sites(manifest.metrics, manifest.rows_in),
+        "sites": _largest_sites(manifest.metrics, manifest.rows_due),
         "manifest": path_of(referred),
     }
 
@@ -103,10 +110,11 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
 
     The largest sites are named below the first stage that counts them.
     """
-    most = max((step["rows_in"] for step in steps), default=1) or 1
+    most = max((step["rows_in"] + step["offspring_in"] for step in steps), default=1) or 1
     counting = next((step["stage"] for step in steps if step["sites"]), "")
     for step in steps:
         yield _stage_line(step, most)
+        yield from _generated_lines(step)
         reasons = {**step["rejected"], **step["quarantined"]}
         for reason, count in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
             yield f"{'':<16}{'':>8}    {count:>8,} {reason}"
@@ -120,11 +128,19 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{'':<16}{'':>8}    {share:>8.1%} of the rows are of site {site}"
 
 
+def _generated_lines(step: Mapping[str, Any]) -> Iterator[str]:
+    if step["offspring_in"]:
+        yield f"{'':<16}+{step['offspring_in']:>7,}    generated texts of them, each of which is a row"
+    if step["generated"]:
+        yield f"{'':<16}{'':>8}    {step['generated']:>8,} of those kept are generated"
+
+
 def kept_share(step: Mapping[str, Any]) -> float | None:
     """Return the share of a stage's rows that it kept; None where rows become sequences, or are used several times."""
-    if has_sequences(step["stage"]) or not step["rows_in"] or step["rows"] > step["rows_in"]:
+    due = step["rows_in"] + step["offspring_in"]
+    if has_sequences(step["stage"]) or not due or step["rows"] > due:
         return None
-    share: float = step["rows"] / step["rows_in"]
+    share: float = step["rows"] / due
     return share
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.profiles.bins import octave_bins
 from pipeline_tasks.profiles.file_types import type_profile
+from pipeline_tasks.profiles.origins import origin_profile
 from pipeline_tasks.profiles.removals import derived, with_sites
 from pipeline_tasks.profiles.signals import signal_profiles
 from pipeline_tasks.profiles.sums import sums
@@ -21,7 +22,8 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
     Packed bytes are not profiled: an intermediate column may have the name of the number that it becomes.
     Names of `removals.DERIVED` and `sums.SUMS` are profiled, too, and of structs each field
-    (`signals.signal_profiles`). Types of files are counted wherever rows have them (`file_types`).
+    (`signals.signal_profiles`). Types of files are counted wherever rows have them (`file_types`), and the origins of
+    rejected rows by their reason (`origins`).
     """
     names = tuple(columns)
     present = [name for name in names if name in batch.schema.names]
@@ -29,7 +31,10 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     packed += [name for name in present if pa.types.is_struct(batch.schema.field(name).type)]
     measured = {name: batch.column(name) for name in present if name not in packed} | derived(batch, names)
     return {name: _profile_column(column) for name, column in measured.items()} | (
-        sums(with_sites(batch, names), names) | signal_profiles(batch, present) | type_profile(batch)
+        sums(with_sites(batch, names), names)
+        | signal_profiles(batch, present)
+        | type_profile(batch)
+        | origin_profile(batch)
     )
 
 

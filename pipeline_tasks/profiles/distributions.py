@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from pipeline_tasks.schema import N_GENERATED, ORIGIN
 from pipeline_tasks.stage import Stage
 
 DISTRIBUTIONS = ("chars", "language", "source")
 """Columns of documents whose distributions are compared between snapshots wherever rows are changed; where they are."""
+
+EVERYWHERE = (ORIGIN, N_GENERATED)
+"""Columns that every stage profiles where rows have them: behind any stage it is known how many are generated."""
 
 
 def changes_rows(card: Stage[Any]) -> bool:
@@ -17,5 +21,9 @@ def changes_rows(card: Stage[Any]) -> bool:
 
 
 def profiled_by(card: Stage[Any]) -> tuple[str, ...]:
-    """Return the columns that are profiled of a stage's rows: its card's, and those of all that change rows."""
-    return tuple(dict.fromkeys((*card.profiled, *(DISTRIBUTIONS if changes_rows(card) else ()))))
+    """Return the columns that are profiled of a stage's rows: its card's, and those of all that change rows.
+
+    Those of `EVERYWHERE` are, too.
+    """
+    own = (*card.profiled, *(DISTRIBUTIONS if changes_rows(card) else ()), *EVERYWHERE)
+    return tuple(dict.fromkeys(own))

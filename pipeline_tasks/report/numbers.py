@@ -7,11 +7,13 @@ from itertools import groupby
 from typing import Any
 
 from pipeline_tasks.cards import has_sequences, of_stage, stage_card
+from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.explaining import explain, note_of
 from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.merging import quantile
+from pipeline_tasks.profiles.origins import generated_kept
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.report.comparison_plots import lines_of
 from pipeline_tasks.report.comparisons import Comparison, comparisons
@@ -68,7 +70,10 @@ def _totals(contents: Contents) -> Iterator[tuple[str, str]]:
         yield count(manifests[0].rows_in), "records in the crawl"
     documents = [manifest for manifest in manifests if not has_sequences(manifest.stage)]
     if documents:
-        yield count(documents[-1].rows), "documents kept"
+        generated = generated_kept(documents[-1])
+        yield count(documents[-1].rows - generated), "documents kept"
+        if generated:
+            yield count(generated), "generated documents kept"
     if mended := contents.last_with(SEAMS):
         seams = profile_of(mended, SEAMS)
         yield f"{seams['sum'] / max(seams['count'], 1):.2f}", f"seams per document after {mended.stage}"
@@ -91,7 +96,7 @@ def _worst_outcome(contents: Contents) -> str:
 
 def funnel(contents: Contents) -> Iterator[Html]:
     """Show how many rows each stage read and kept."""
-    most = max((manifest.rows_in for manifest in contents.manifests.values()), default=0)
+    most = max((manifest.rows_due for manifest in contents.manifests.values()), default=0)
     rows = [_funnel_row(contents, manifest, most) for manifest in contents.manifests.values()]
     head = ("stage", "in", "kept", "", "share", "stored", "gate")
     lead = "Rows that each stage read and kept. All bars have the same scale."
@@ -100,14 +105,23 @@ def funnel(contents: Contents) -> Iterator[Html]:
 
 def _funnel_row(contents: Contents, manifest: Manifest, most: int) -> Sequence[Child]:
     idle = (tag("div", str(part), css="dim title") for part in idle_parts(manifest))
-    name = join((manifest.stage, tag("div", stage_card(manifest.stage).title, css="dim title"), *idle))
+    of_texts = (tag("div", line, css="dim title") for line in _generated_lines(manifest))
+    name = join((manifest.stage, tag("div", stage_card(manifest.stage).title, css="dim title"), *of_texts, *idle))
     gate = _gate(contents, manifest.stage)
     if has_sequences(manifest.stage):
         kept = f"{count(manifest.rows)} seq."
         return (name, count(manifest.rows_in), kept, Html(""), "", size(manifest.bytes), gate)
-    share = percent(manifest.rows, manifest.rows_in)
+    share = percent(manifest.rows, manifest.rows_due)
     bars = bar(manifest.rows, most)
     return (name, count(manifest.rows_in), count(manifest.rows), bars, share, size(manifest.bytes), gate)
+
+
+def _generated_lines(manifest: Manifest) -> Iterator[str]:
+    """Say which rows did not come in, and which of those kept are generated."""
+    if manifest.offspring_in:
+        yield f"and {counted(manifest.offspring_in, 'generated text')} of these rows, each of which became a row"
+    if generated := generated_kept(manifest):
+        yield f"{count(generated)} of those kept are generated"
 
 
 def _gate(contents: Contents, stage: str) -> Html:
@@ -168,7 +182,7 @@ def _reason_rows(manifest: Manifest) -> Iterator[Sequence[Child]]:
     for rank, (reason, rejected) in enumerate(ranked):
         stage = tag("span", "" if rank else manifest.stage, css="word")
         bars = bar(rejected, ranked[0][1], "bare")
-        yield (stage, tag("code", reason), count(rejected), bars, percent(rejected, manifest.rows_in))
+        yield (stage, tag("code", reason), count(rejected), bars, percent(rejected, manifest.rows_due))
 
 
 def _most_frequent(tally: Mapping[str, int]) -> list[tuple[str, int]]:

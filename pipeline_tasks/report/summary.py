@@ -19,6 +19,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
+from pipeline_tasks.profiles.origins import generated_kept
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of, seal, unseal
@@ -46,7 +47,8 @@ class StageSummary:
     `means` are those of the profiled columns of kept rows. `history` are the fingerprints of the history that was
     read, and `saves_history` is whether the stage saved some for later snapshots. `partial` are the rows that were
     quarantined with their partitions, which failed every try; `no_page` those that were rejected as they bring no new
-    page.
+    page. `offspring_in` are generated texts that became rows beside those that came in, `generated` kept documents that
+    are such rows.
     """
 
     stage: str
@@ -64,13 +66,16 @@ class StageSummary:
     override: str = ""
     partial: int = 0
     no_page: int = 0
+    offspring_in: int = 0
+    generated: int = 0
 
     @property
     def kept(self) -> float | None:
         """The share of rows that was kept; None where rows become sequences, or are used several times."""
-        if has_sequences(self.stage) or not self.rows_in or self.rows > self.rows_in:
+        due = self.rows_in + self.offspring_in
+        if has_sequences(self.stage) or not due or self.rows > due:
             return None
-        return self.rows / self.rows_in
+        return self.rows / due
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,11 @@ class Summary:
     def lacking(self) -> str:
         """The rows of `partial` in words, "" for a whole snapshot."""
         return ", ".join(f"{counted(rows, 'row')} of {stage}" for stage, rows in self.partial.items())
+
+    @property
+    def generated(self) -> int:
+        """Generated documents behind the last stage of documents."""
+        return next((stage.generated for stage in reversed(self.stages) if not has_sequences(stage.stage)), 0)
 
     def mean(self, column: str) -> float | None:
         """Return the mean of a column after the last stage that profiled it; None if none did."""
@@ -178,6 +188,8 @@ def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
         quarantined=sum(manifest.quarantined.values()),
         partial=manifest.quarantined.get(PARTITION, 0),
         no_page=no_pages(manifest),
+        offspring_in=manifest.offspring_in,
+        generated=generated_kept(manifest),
         tokens=manifest.tokens,
         means={name: mean for name in sorted(kept) if (mean := mean_of(kept[name])) is not None},
         outcome=verdict.outcome if verdict else "",

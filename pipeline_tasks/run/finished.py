@@ -138,32 +138,24 @@ def kept_profile(root: str, finished: Sequence[Finished], kept: Shards) -> dict[
 
 
 def _profiles(root: str, finished: Sequence[Finished], kept: Shards) -> Iterator[Mapping[str, Any]]:
-    """Yield the sums of the verbs whose shards were all kept, and the profile of each other shard."""
-    at, rest = 0, []
-    while at < len(kept):
-        whole = next((done for done in reversed(finished) if _begins(kept, at, done.shards)), None)
-        if whole is None:
-            rest.append(kept[at])
-            at += 1
-        else:
-            yield whole.kept_profile
-            at += len(whole.shards)
-    if rest:
+    """Yield the sums of the verbs whose shards were all kept, in any order, and the profile of each other shard."""
+    left = Counter(shard.path for shard in kept)
+    for done in reversed(finished):
+        written = Counter(shard.path for shard in done.shards)
+        if written and written <= left:
+            left -= written
+            yield done.kept_profile
+    if left:
         store = storage.connect(root)
-        yield from storage.each(store, partial(_stored_profile, store), _receipts_of(finished, rest))
+        yield from storage.each(store, partial(_stored_profile, store), _receipts_of(finished, [*left.elements()]))
 
 
-def _begins(kept: Shards, at: int, shards: Shards) -> bool:
-    """Return whether kept shards are those of a verb from a place on."""
-    return bool(shards) and kept[at] == shards[0] and kept[at : at + len(shards)] == shards
-
-
-def _receipts_of(finished: Sequence[Finished], shards: Sequence[Shard]) -> list[str]:
-    """Return the path of the receipt of each of some shards."""
-    wanted = {shard.path for shard in shards}
+def _receipts_of(finished: Sequence[Finished], shards: Sequence[str]) -> list[str]:
+    """Return the path of the receipt of each of some shards, which are given by their paths."""
+    wanted = {*shards}
     receipts = _with(finished, lambda done: done.paths_of_receipts())
     paths = {shard.path: path for shard, path in receipts if shard.path in wanted}
-    return [paths[shard.path] for shard in shards]
+    return [paths[shard] for shard in shards]
 
 
 def _stored_profile(store: Store, path: str) -> Mapping[str, Any]:

@@ -198,8 +198,9 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
         if missing:
             yield Finding(fault=True, where=step.stage, message=_way_out(missing, removed))
-        passes = set(card.reads.names) <= set(card.writes.names)
-        left = {*card.writes.names, *(columns if passes else ())}
+        taken = {*card.reads.names} - {*card.writes.names}
+        passes = not taken or card.conserves == "offspring"
+        left = {*card.writes.names, *(columns - taken if passes else ())}
         removed |= dict.fromkeys(columns - left, step.stage)
         columns = left
 

@@ -80,11 +80,18 @@ class LoggedReply(Reply):
 LoggedT = TypeVar("LoggedT", bound=LoggedReply)
 
 
+def rows_due(reply: Mapping[str, Any]) -> int:
+    """Return the rows that a reply of a stage accounts for: those that came in, and their offspring."""
+    due: int = reply["rows_in"] + reply.get("offspring_in", 0)
+    return due
+
+
 class RefineReply(Reply):
     """Where the rows of a stage went, or those of one span of it.
 
     `manifest` is a reference. `rejected` and `quarantined` are rows by reason; `ran` and `reused` are partitions.
     `wall`, `cpu` and `gpu` are seconds; `states` is what models took. `idle` names what had nothing to work with.
+    `offspring_in` are generated texts of the rows that came in: each became a row.
     `tokenizer` is the pin of the dataset's tokenizer. `poison` are partitions that failed every try, `times` the
     seconds of partitions: tasks add both.
     """
@@ -104,6 +111,7 @@ class RefineReply(Reply):
     gpu: float
     states: Mapping[str, Any]
     idle: list[str]
+    offspring_in: NotRequired[int]
     tokenizer: NotRequired[str]
     poison: NotRequired[list[dict[str, str]]]
     times: NotRequired[Mapping[str, Any]]

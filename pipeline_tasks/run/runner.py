@@ -42,8 +42,9 @@ from pipeline_tasks.run.request import RefineRequest, Span
 from pipeline_tasks.run.tasks.poison import PoisonedRow, RowsPoisoned
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.schema import N_GENERATED
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.stage import Engine, Shard, Shards, Stage
+from pipeline_tasks.stage import BY_ROW, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.committing import commit_manifest, not_stored
 from pipeline_tasks.store.protocol import Store
@@ -223,13 +224,14 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, list[Tr
             kept = planned.card.run(sound, planned.params, engine)
             break
         except RowsPoisoned as error:
-            if planned.card.conserves != "rows" or poisoned.keys() >= set(error.rows):
+            if planned.card.conserves not in BY_ROW or poisoned.keys() >= set(error.rows):
                 raise
             log.warning("%s; quarantined", error)
             poisoned.update(dict.fromkeys(error.rows))
     for earlier in trackers[:-1]:
         engine.tracker.charge(earlier)
     manifest = _manifest(planned, shards, kept, engine.tracker, engine.saved)
+    manifest = replace(manifest, offspring_in=_offspring_in(planned.card, sound, engine.tracker))
     _check(planned, manifest)
     _check_history(planned.card, engine)
     tracker = engine.tracker
@@ -238,6 +240,19 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, list[Tr
     gpu = tracker.states.tasks * planned.request.resources.gpus
     spent = (wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits, gpu, tracker.states)
     return manifest, Cost(*spent), trackers
+
+
+def _offspring_in(card: Stage[Any], sound: Shards, tracker: Tracker) -> int:
+    """Return how many generated texts the rows brought that a stage read, each of which it makes a row of."""
+    if card.conserves != "offspring":
+        return 0
+    if unread := [shard.path for shard in sound if shard.identity not in tracker.offspring_in]:
+        message = (
+            f"{card.name} conserves offspring, and no kernel of it read `{N_GENERATED}` of {unread[0]}: it maps each "
+            "shard of its input, and reads that column (`reads` of its card and of its layers)"
+        )
+        raise SchemaBroken(message)
+    return sum(tracker.offspring_in[shard.identity] for shard in sound)
 
 
 def _require_rows(sound: Shards, poisoned: Mapping[PoisonedRow, None]) -> None:
@@ -355,20 +370,30 @@ def _check_history(card: Stage[Any], engine: RunningEngine) -> None:
 
 
 def check_conservation(card: Stage[Any], parent: Manifest, manifest: Manifest) -> None:
-    """Raise RowsVanished unless every input row (or copy, or token) is kept, rejected or quarantined."""
-    if card.conserves != "tokens":
-        total_in = manifest.rows_in if card.conserves == "rows" else parent.uses
-        total_out = manifest.rows + sum(manifest.rejected.values()) + sum(manifest.quarantined.values())
-    else:
-        total_in, total_out = parent.tokens, manifest.tokens + manifest.tokens_of("rejects")
-    if total_in != total_out:
+    """Raise RowsVanished unless every input row (copy, token; and its offspring) is kept, rejected or quarantined."""
+    total_in, total_out = manifest.due(card.conserves, parent), manifest.accounted(card.conserves)
+    lost = _offspring_lost(card, parent, manifest)
+    if lost or total_in != total_out:
+        unit = "rows and offspring" if card.conserves == "offspring" else card.conserves
         message = (
-            f"{card.name}/{manifest.fingerprint}: {total_in} {card.conserves} came in and {total_out} "
+            f"{card.name}/{manifest.fingerprint}: {total_in + lost} {unit} came in and {total_out} "
             f"are accounted for ({manifest.rows} kept, rejected {dict(manifest.rejected)}, "
             f"quarantined {dict(manifest.quarantined)}); "
             "nothing was committed. This is a defect of the stage: report it with the manifest's parent"
         )
         raise RowsVanished(message)
+
+
+def _offspring_lost(card: Stage[Any], parent: Manifest, manifest: Manifest) -> int:
+    """Return by how much the offspring that a parent counted are more than those that came in of all of its shards.
+
+    Those of rows that were quarantined before they became rows are not lost: their source is in quarantine.
+    """
+    is_whole = manifest.covers == tuple(shard.identity for shard in parent.shards)
+    if card.conserves != "offspring" or parent.offspring is None or not is_whole:
+        return 0
+    lost = parent.offspring - manifest.offspring_in
+    return 0 if lost > 0 and manifest.quarantined else lost
 
 
 def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] = ()) -> Refined:
@@ -426,6 +451,7 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         quarantine=_in_order(shard for part in parts for shard in part.quarantine),
         below=_in_order(shard for part in parts for shard in part.below),
         rows_in=sum(part.rows_in for part in parts),
+        offspring_in=sum(part.offspring_in for part in parts),
         bytes_in=sum(part.bytes_in for part in parts),
         rejected=total(part.rejected for part in parts),
         quarantined=total(part.quarantined for part in parts),

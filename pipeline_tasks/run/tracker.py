@@ -83,6 +83,8 @@ class Tracker:
     tally: Counter[str] = field(default_factory=Counter)
     landed_rows: dict[str, int] = field(default_factory=dict)
     """Rows of each landed file, or piece of one, by its identity, however often it was read."""
+    offspring_in: dict[str, int] = field(default_factory=dict)
+    """Generated texts that the rows of each shard brought, by its identity, however often it was read."""
     fields: FieldCounts = field(default_factory=dict)
     """What fields the records of all landed files have."""
     cpu: float = 0.0
@@ -201,6 +203,8 @@ class Tracker:
     def _take(self, collector: Collector, tasks: Sequence[Task], rank: int, receipt: Receipt) -> None:
         inputs = tasks[rank].inputs
         collector.take(rank, receipt)
+        if receipt.offspring_in is not None:
+            self.offspring_in[inputs[0][0].identity] = receipt.offspring_in
         if is_landed(inputs):
             is_read = inputs[0][0].identity in self.landed_rows
             self.fields = self.fields if is_read else summed([self.fields, receipt.fields])

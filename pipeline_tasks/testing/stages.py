@@ -17,7 +17,8 @@ from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.facets import DEAREST
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stage import Stage
+from pipeline_tasks.schema import N_GENERATED
+from pipeline_tasks.stage import BY_ROW, Stage
 from pipeline_tasks.testing.refining import commit_parent, refined, rows
 
 MANY = 4096
@@ -71,15 +72,24 @@ def _run(name: str, tables: list[pa.Table], params: Mapping[str, Any] | None, ba
         except RefineryError as error:
             message = f"{name}: {error}"
             raise AssertionError(message) from error
-        return Checked(rows(root, manifest), rows(root, manifest, "rejects"), manifest)
+        return Checked(_given_first(name, rows(root, manifest)), rows(root, manifest, "rejects"), manifest)
+
+
+def _given_first(name: str, kept: pa.Table) -> pa.Table:
+    """Return rows with those that were given first: each shard of them may be followed by one of their offspring."""
+    if stage_card(name).conserves != "offspring":
+        return kept
+    return pa.concat_tables([kept.filter(which(kept["parent"])) for which in (pc.is_null, pc.is_valid)])
 
 
 def _check_rows(name: str, given: pa.Table, whole: Checked) -> None:
     manifest, card = whole.manifest, stage_card(name)
     assert not manifest.quarantined, f"{name} quarantined {dict(manifest.quarantined)}"
-    if card.conserves == "rows":
-        left = len(whole.kept) + len(whole.rejects)
-        assert left == len(given), f"{name}: of {len(given)} rows {len(whole.kept)} were kept, {left} accounted for"
+    if card.conserves in BY_ROW:
+        left, due = len(whole.kept) + len(whole.rejects), len(given)
+        if card.conserves == "offspring":
+            due += pc.sum(given[N_GENERATED]).as_py() or 0
+        assert left == due, f"{name}: of {due} rows {len(whole.kept)} were kept, {left} accounted for"
     unknown = sorted(set(manifest.rejected) - set(card.reasons))
     assert not unknown, f"{name}: the card does not have the reasons {', '.join(unknown)}"
     for row in whole.rejects.select(["reason", "evidence"]).to_pylist() if len(whole.rejects) else ():
@@ -88,7 +98,8 @@ def _check_rows(name: str, given: pa.Table, whole: Checked) -> None:
 
 def _check_columns(name: str, given: pa.Table, whole: Checked, params: Mapping[str, Any] | None) -> None:
     """Raise AssertionError unless columns change, and follow from others, as the card says of both."""
-    card, kept = stage_card(name), whole.kept
+    card = stage_card(name)
+    kept = _given(card, whole.kept)
     same = [column for column in kept.column_names if column in given.column_names and column not in card.changes]
     if card.conserves != "tokens" and same:
         before = set(map(repr, given.select(same).to_pylist()))
@@ -97,8 +108,14 @@ def _check_columns(name: str, given: pa.Table, whole: Checked, params: Mapping[s
         assert not of_rows, f"{name}: `changes` on its card lacks columns that it changes: {changed or same}"
     if card.derived_from:
         made = [column for column in kept.column_names if column not in same]
-        other = _run(name, [_with_others(given, {*_sources(card, params), *card.changes, "id"})], params).kept
-        assert kept.select(made).equals(other.select(made)), f"{name}: {made} follow from more than `derived_from` says"
+        other = _run(name, [_with_others(given, {*_sources(card, params), *card.changes, "id"})], params)
+        again = _given(card, other.kept).select(made)
+        assert kept.select(made).equals(again), f"{name}: {made} follow from more than `derived_from` says"
+
+
+def _given(card: Stage[Any], kept: pa.Table) -> pa.Table:
+    """Return the kept rows that were given: of generated documents a stage makes all columns."""
+    return kept.filter(pc.is_null(kept["parent"])) if card.conserves == "offspring" else kept
 
 
 def _values(column: pa.ChunkedArray) -> set[str]:

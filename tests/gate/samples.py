@@ -82,6 +82,11 @@ def coverages_of(*shares: float) -> dict[str, Any]:
     return profile(pa.table(columns), SITE_COVERAGES)
 
 
+def origins_of(**counts: int) -> dict[str, Any]:
+    """Return the profile of documents of these origins."""
+    return {"origin": {"kind": "name", "count": sum(counts.values()), "bins": counts}}
+
+
 GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
     "extract": numbers(chars=[800, 1200, 2400] * 40, coverage=[0.9, 0.95, 1.0] * 40, seams=[0, 0, 1] * 40)
@@ -108,6 +113,11 @@ GOOD: dict[str, dict[str, Any]] = {
     | {"missed_canaries": {"kind": "name", "count": 0, "bins": {}}},
     "decontaminate": numbers(chars=[1000] * 120),
     "rephrase": numbers(n_generated=[0, 1, 2] * 40, generated_failed=[0.0] * 80, generated_cut=[0.0] * 80),
+    "filter_generated": numbers(language=["en", "de"] * 500) | origins_of(generated=10_000, source=10_000),
+    "scrub_generated": numbers(pii_email=[0, 1], pii_phone=[0, 0], pii_ip=[0, 0], language=["en", "de"] * 500)
+    | {"missed_canaries": {"kind": "name", "count": 0, "bins": {}}}
+    | origins_of(generated=10_000, source=10_000),
+    "decontaminate_generated": origins_of(generated=10_000, source=10_000),
     "enrich": numbers(
         chars=[1000] * 120,
         document_type=["article", "documentation", "recipe", "unknown"] * 30,
@@ -412,6 +422,33 @@ def bad_texts(good: Manifest) -> Bad:
     yield profiled(good, n_generated=[0] * 4000), None
 
 
+def losing_generated(good: Manifest, rows: int, why: str, origin: str = "generated") -> Manifest:
+    """Return a manifest as a stage leaves it that rejected so many more documents of an origin."""
+    return replace(good, metrics={**good.metrics, "rejects": origins_of(**{f"{origin} {why}": rows})})
+
+
+def bad_generated(good: Manifest) -> Bad:
+    card = stage_card("filter_generated")
+    for reason in (reason for reason in card.reasons if reason not in card.replaces):
+        yield losing_generated(good, 8_000, reason), None
+    yield losing_generated(good, 12_000, "filter_generated:names"), None
+    yield kept(good, 0.01), None
+    yield losing_german(good), None
+
+
+def bad_generated_pii(good: Manifest) -> Bad:
+    yield losing_generated(good, 1_000, "scrub_generated:pii"), None
+    yield kept(good, 0.5), None
+    yield losing_german(good), None
+    yield profiled(good, missed_canaries=["card,iban"] * 4), None
+    yield profiled(good, pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
+
+
+def bad_generated_benchmarks(good: Manifest) -> Bad:
+    yield losing_generated(good, 1_000, "decontaminate_generated:contaminated"), None
+    yield kept(good, 0.5), None
+
+
 def bad_types(good: Manifest) -> Bad:
     yield profiled(good, document_type=["unknown"] * 1900 + ["article"] * 100), None
     yield profiled(good, document_type=["code"] * 1500 + ["article"] * 500, structure_ratio=[0.95] * 2000), None
@@ -486,6 +523,9 @@ PLANTED = {
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
     "rephrase": bad_texts,
+    "filter_generated": bad_generated,
+    "scrub_generated": bad_generated_pii,
+    "decontaminate_generated": bad_generated_benchmarks,
     "enrich": bad_types,
     "read_images": bad_images,
     "embed": bad_vectors,

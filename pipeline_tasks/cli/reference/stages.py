@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline_tasks import schema
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.reference.markdown import default, docstring, first_sentence, generated_note, names, table
-from pipeline_tasks.profiles.distributions import profiled_by
+from pipeline_tasks.profiles.distributions import EVERYWHERE, profiled_by
 from pipeline_tasks.stage import FilePath, Stage
 from pipeline_tasks.stages import NAMES
 
@@ -30,7 +30,10 @@ maps the stage over partitions, each with its own retries. The engine is a defau
 DAG param `engines` changes it, and the output is the same on each. Params are written under the stage's name in a
 recipe. A path is identified by the content of its file, not by its name. The column profiles `origins`, `clusters` and
 `similarity` belong to no column: they count the sources, sites, clusters and similarities of rejected rows
-([failures.md](failures.md)).
+([failures.md](failures.md)). Every stage profiles `origin` and `n_generated`, too, where rows have them.
+
+*Conserves* says what comes out as it went in: `rows`; `copies`, rows as often as their column `copies` says;
+`offspring`, rows and as many more as their column `n_generated` says; or `tokens`.
 
 Sets of columns:
 """
@@ -59,7 +62,7 @@ def _section(card: Stage[Any]) -> Iterator[str]:
     yield f"- writes: {_columns(card.writes)}"
     if card.writes_for:
         yield f"- writes for its default params: {names(card.writes_for(card.params()).names)}"
-    yield f"- column profiles: {names(profiled_by(card))}"
+    yield f"- column profiles: {names(name for name in profiled_by(card) if name not in EVERYWHERE)}"
     if card.spread:
         yield f"- counted by shard and place: {names(card.spread)}"
     yield f"- reasons: {names(card.reasons)}\n"

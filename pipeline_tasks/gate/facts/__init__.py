@@ -8,6 +8,7 @@ from pipeline_tasks.gate.facts.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.facts.drift import OWN
 from pipeline_tasks.gate.facts.fields import FIELDS
 from pipeline_tasks.gate.facts.identity import IDENTITY
+from pipeline_tasks.gate.facts.origins import ORIGINS
 from pipeline_tasks.gate.facts.personal import PERSONAL
 from pipeline_tasks.gate.facts.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
 from pipeline_tasks.gate.facts.rows import REASONS, ROWS, SCHEMA
@@ -24,6 +25,7 @@ FAMILIES: tuple[Family, ...] = (
     ROWS,
     REASONS,
     SCHEMA,
+    ORIGINS,
     FIELDS,
     COLUMNS,
     LANGUAGES,

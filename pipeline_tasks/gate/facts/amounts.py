@@ -64,8 +64,8 @@ def _rows(subject: Subject) -> _Named:
 def _reasons(subject: Subject) -> _Named:
     manifest = subject.manifest
     for reason, rows in {**manifest.rejected, **manifest.quarantined}.items():
-        yield from share_amount(f"reason_share.{reason}", rows, manifest.rows_in)
-    yield from share_amount(f"reason_share.{ANY}", 0, manifest.rows_in)
+        yield from share_amount(f"reason_share.{reason}", rows, manifest.rows_due)
+    yield from share_amount(f"reason_share.{ANY}", 0, manifest.rows_due)
 
 
 def _languages(subject: Subject) -> _Named:

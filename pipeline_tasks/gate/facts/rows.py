@@ -22,10 +22,10 @@ def count_rows(subject: Subject) -> Facts:
         "bytes": exact(manifest.bytes),
         "bytes_per_row": exact(manifest.bytes / manifest.rows if manifest.rows else None),
         "rejected": exact(rejected),
-        "rejected_share": share(rejected, manifest.rows_in),
+        "rejected_share": share(rejected, manifest.rows_due),
         "quarantined": exact(quarantined),
-        "quarantined_share": share(quarantined - partial, manifest.rows_in),
-        "partial_share": share(partial, manifest.rows_in),
+        "quarantined_share": share(quarantined - partial, manifest.rows_due),
+        "partial_share": share(partial, manifest.rows_due),
         "retention": None if due is None else share(manifest.rows, due),
         "page_retention": None if due is None else share(manifest.rows, pages_in(manifest, due)),
         "rows_unaccounted": exact(None if due is None else unaccounted),
@@ -34,15 +34,24 @@ def count_rows(subject: Subject) -> Facts:
 
 
 def rows_due(subject: Subject) -> int | None:
-    """Return the rows that have to come out of a stage: its input's, or their copies; None if it counts tokens."""
+    """Return the rows that have to come out of a stage: its input's, or their copies; None if it counts tokens.
+
+    Those of generated texts are among them.
+    """
     if subject.card.conserves == "copies" and subject.parent and "copies" in profiles_of(subject.parent):
         return subject.parent.uses
-    return None if subject.card.conserves == "tokens" else subject.manifest.rows_in
+    return None if subject.card.conserves == "tokens" else subject.manifest.rows_due
 
 
 def pages_in(manifest: Manifest, rows: int) -> int:
-    """Return those of a stage's `rows` that are no records that were never pages."""
-    return rows - no_pages(manifest)
+    """Return those of a stage's `rows` that are neither records that were never pages, nor left out by choice."""
+    return rows - no_pages(manifest) - chosen(manifest)
+
+
+def chosen(manifest: Manifest) -> int:
+    """Return how many rows a stage left out as its params ask for sources or generated texts alone."""
+    card = known_card(manifest.stage)
+    return sum(manifest.rejected.get(reason, 0) for reason in card.replaces) if card else 0
 
 
 def no_pages(manifest: Manifest) -> int:
@@ -63,12 +72,12 @@ ROWS = Family(
         "bytes": "bytes of the kept shards",
         "bytes_per_row": "bytes per kept row",
         "rejected": "rows rejected",
-        "rejected_share": "share of the input rows",
+        "rejected_share": "share of the input rows; as in all shares, generated texts that they brought count as such",
         "quarantined": "rows quarantined",
         "quarantined_share": "share of the input rows, without those of `partial_share`",
         "partial_share": "share of the input rows that were quarantined with partitions that failed every try",
         "retention": "share of the rows that were kept; none for stages that conserve tokens",
-        "page_retention": "as `retention`, without records that were never pages",
+        "page_retention": "as `retention`, without records that were never pages, and what the params leave out by its origin",
         "rows_unaccounted": "rows that are neither kept, rejected nor quarantined",
         "rejects_unstored": "rejected and quarantined rows that are in no shard",
     },
@@ -80,9 +89,9 @@ def count_reasons(subject: Subject) -> Facts:
     manifest = subject.manifest
     tally: Tally = {**manifest.rejected, **manifest.quarantined}
     reasons = (*subject.card.reasons, *tally)
-    facts: Facts = {f"reason_share.{reason}": share(tally.get(reason, 0), manifest.rows_in) for reason in reasons}
+    facts: Facts = {f"reason_share.{reason}": share(tally.get(reason, 0), manifest.rows_due) for reason in reasons}
     silent = [reason for reason in subject.card.reasons if _is_enabled(reason, manifest) and not tally.get(reason)]
-    largest = largest_share(tally.values(), manifest.rows_in)
+    largest = largest_share(tally.values(), manifest.rows_due)
     return facts | {"reason_share_max": largest or exact(0), "silent_reasons": exact(len(silent))}
 
 

@@ -36,8 +36,8 @@ class Sites:
 def sites_of(manifest: Manifest) -> Sites:
     """Return the sites of a manifest: its largest ones."""
     named = {name: rows for name, rows in arrivals(manifest.metrics).items() if name.startswith(SITE)}
-    left = max(manifest.rows_in - sum(named.values()), 0)
-    return Sites(manifest.rows_in, named, min([left, *named.values()]))
+    left = max(manifest.rows_due - sum(named.values()), 0)
+    return Sites(manifest.rows_due, named, min([left, *named.values()]))
 
 
 def measure_sites(subject: Subject) -> Facts:

@@ -11,6 +11,7 @@ from pipeline_tasks.gate.facts.drift import snapshot_drift
 from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.distributions import DISTRIBUTIONS
+from pipeline_tasks.profiles.origins import generated_kept, generated_removed
 from pipeline_tasks.store.reading import published_documents, read_in_order
 
 NO_LOSS = ("copies", "surplus")
@@ -23,10 +24,11 @@ SNAPSHOT_FACTS: Mapping[str, str] = {
     "new_pages": "records, without those that are no page or are unchanged",
     "texts": "texts that `extract` found",
     "copies": "texts that repeat another document, of this snapshot or an earlier one, or are left by `mix`",
-    "documents": "documents that would be published",
-    "retention": "share of the new pages that would be published or are copies",
-    "text_retention": "share of the texts that would be published or are copies",
-    "record_retention": "share of the landed records that would be published",
+    "documents": "documents of the landing that would be published, or that generated ones of theirs replace",
+    "generated": "generated documents that would be published",
+    "retention": "share of the new pages that are `documents` or copies",
+    "text_retention": "share of the texts that are `documents` or copies",
+    "record_retention": "share of the landed records that are `documents`",
     "compared_documents": "documents of the smaller of this and the previous snapshot",
     **{
         f"{name}_psi": f"population stability index of the `{name}` of what would be published against the previous "
@@ -63,13 +65,17 @@ def require_documents(manifests: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Rows of a snapshot as `SNAPSHOT_FACTS` has them; `texts` is None without `extract`."""
+    """Rows of a snapshot as `SNAPSHOT_FACTS` has them; `texts` is None without `extract`.
+
+    Offspring are no pages: however many there are of a page, it is one document.
+    """
 
     records: int
     new_pages: int
     texts: int | None
     copies: int
     documents: int
+    generated: int
 
     @property
     def left(self) -> int:
@@ -79,13 +85,20 @@ class _Counts:
 def _counts(manifests: Iterable[Manifest]) -> _Counts:
     ordered = [manifest for manifest in manifests if is_stage(manifest.stage)]
     records = ordered[0].rows_in
+    generated = [generated_kept(manifest) for manifest in ordered if not has_sequences(manifest.stage)][-1]
     return _Counts(
         records=records,
         new_pages=records - sum(map(no_pages, ordered)),
         texts=next((manifest.rows for manifest in ordered if makes_documents(manifest.stage)), None),
         copies=_copies(ordered),
-        documents=published_documents(ordered),
+        documents=published_documents(ordered) - generated + min(sum(map(_replaced, ordered)), generated),
+        generated=generated,
     )
+
+
+def _replaced(manifest: Manifest) -> int:
+    """Return how many documents a stage rejected as their generated texts go on in their place."""
+    return sum(manifest.rejected.get(reason, 0) for reason in stage_card(manifest.stage).replaces)
 
 
 def compute_snapshot_facts(manifests: Sequence[Manifest], previous: Sequence[Manifest] | None = None) -> Facts:
@@ -98,6 +111,7 @@ def compute_snapshot_facts(manifests: Sequence[Manifest], previous: Sequence[Man
         "texts": exact(rows.texts),
         "copies": exact(rows.copies),
         "documents": exact(rows.documents),
+        "generated": exact(rows.generated),
         "retention": share(rows.left, rows.new_pages),
         "text_retention": None if rows.texts is None else share(rows.left, rows.texts),
         "record_retention": share(rows.documents, rows.records),
@@ -121,4 +135,10 @@ def snapshot_amounts(manifests: Iterable[Manifest]) -> Amounts:
 
 
 def _copies(ordered: Iterable[Manifest]) -> int:
-    return sum(sum(each.rejected.values()) for each in ordered if stage_card(each.stage).removes in NO_LOSS)
+    return sum(_pages_rejected(each) for each in ordered if stage_card(each.stage).removes in NO_LOSS)
+
+
+def _pages_rejected(manifest: Manifest) -> int:
+    """Return the rejected rows but the generated ones."""
+    generated = sum(rows for reason, rows in generated_removed(manifest).items() if reason in manifest.rejected)
+    return sum(manifest.rejected.values()) - generated

@@ -129,8 +129,8 @@ def _count(reasons: Mapping[str, int] | None, reason: str) -> int | None:
 
 
 def _rows(manifest: Manifest | None) -> tuple[int | None, int | None]:
-    """Return the rows that came in and stayed; None for those of landed files, which nothing has counted."""
-    return (None, None) if manifest is None or manifest.landed else (manifest.rows_in, manifest.rows)
+    """Return the rows that came in, offspring with them, and stayed; None for those of landed files."""
+    return (None, None) if manifest is None or manifest.landed else (manifest.rows_due, manifest.rows)
 
 
 def _differences(a: Manifest, b: Manifest) -> Iterator[Difference]:

@@ -22,6 +22,7 @@ from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_
 from pipeline_tasks.inspect.lint.idle_stages import idle_stages
 from pipeline_tasks.inspect.lint.required_verdict import required_verdict
 from pipeline_tasks.inspect.lint.size_findings import Workers, history_findings, size_findings
+from pipeline_tasks.inspect.lint.unjudged_texts import unjudged_texts
 from pipeline_tasks.inspect.lint.written_faults import written_faults
 from pipeline_tasks.inspect.whatif import (
     Decision,
@@ -180,6 +181,7 @@ def lint(
         return [*written, *_lined(recipe, recipe_faults(loaded))]
     findings = [*_lined(recipe, recipe_faults(loaded)), *_undeployed(loaded), *_misspelt_suites(loaded)]
     findings += [*idle_stages(loaded), *canceled_params(loaded), *absent_bounds(loaded)]
+    findings += unjudged_texts(loaded)
     findings += required_verdict(loaded, root)
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.cards import has_sequences
 from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
@@ -147,10 +148,10 @@ def summary(published: Published) -> Iterator[Child]:
     """Yield what a snapshot is, one sentence or two each: rows, reasons, gates, change, cost."""
     version, steps = published.version, published.steps
     records = steps[0]["rows_in"] if steps else 0
-    yield (
-        f"{count(records)} records became {counted(version.documents, 'document')} "
-        f"({percent(version.documents, records)})."
-    )
+    generated = next((step["generated"] for step in reversed(steps) if not has_sequences(step["stage"])), 0)
+    pages = version.documents - generated
+    more = f", of which {count(generated)} more were generated" if generated else ""
+    yield f"{count(records)} records became {counted(pages, 'document')} ({percent(pages, records)}){more}."
     yield from _reasons(steps, records)
     if published.earlier:
         before = published.earlier[-1]

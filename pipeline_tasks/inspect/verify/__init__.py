@@ -114,6 +114,7 @@ def account_lines(account: Account) -> Iterator[str]:
     """Yield the records of a version."""
     yield f"{account.recipe} version {account.version}, snapshot {account.snapshot}"
     more = f" and {counted(account.copies, 'copy', 'copies')}" if account.copies else ""
+    more += f" and {counted(account.offspring, 'generated text')}" if account.offspring else ""
     yield f"  records    {account.records:,} in{more} = {counted(account.published, 'document')} published"
     for reason, count in sorted(account.rejected.items(), key=lambda pair: -pair[1]):
         yield f"             {count:>10,} {reason}"

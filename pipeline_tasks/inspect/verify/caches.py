@@ -146,9 +146,9 @@ def _rows_named(part: Manifest) -> tuple[int, ...]:
 
 
 def _rows_counted(part: Manifest) -> tuple[int, ...]:
-    """Return the rows that a partition says it has: kept, rejected and quarantined. Stages that split conserve rows."""
+    """Return the rows that a partition says it has: kept, rejected and quarantined. Offspring are due, too."""
     rejected, quarantined = sum(part.rejected.values()), sum(part.quarantined.values())
-    return part.rows_in - rejected - quarantined, rejected, quarantined
+    return part.rows_due - rejected - quarantined, rejected, quarantined
 
 
 def _was_sealed(part: Manifest, manifest: Manifest) -> bool:

@@ -29,7 +29,8 @@ class Problem:
 class Account:
     """The records of one version: those that came in, the rejected ones by reason, and the published documents.
 
-    `copies` are the uses of documents beyond the first, which are published and did not come in.
+    `copies` are the uses of documents beyond the first, and `offspring` generated texts: they did not come in, and are
+    published, or rejected.
     """
 
     recipe: str
@@ -39,11 +40,17 @@ class Account:
     rejected: dict[str, int] = field(default_factory=dict)
     published: int = 0
     copies: int = 0
+    offspring: int = 0
+
+    @property
+    def due(self) -> int:
+        """All that has to be accounted for."""
+        return self.records + self.copies + self.offspring
 
     @property
     def balanced(self) -> bool:
-        """Whether every record that came in, and every copy, is published, or rejected with a reason."""
-        return self.records + self.copies == self.published + sum(self.rejected.values())
+        """Whether every record that came in, every copy and offspring is published, or rejected with a reason."""
+        return self.due == self.published + sum(self.rejected.values())
 
 
 @dataclass(slots=True)

@@ -127,7 +127,7 @@ def _unbalanced(version: Version, account: Account) -> Problem:
     return Problem(
         f"version {version.number} of {version.recipe}",
         problem,
-        f"{account.records + account.copies:,} records in",
+        f"{account.due:,} records in",
         out,
     )
 
@@ -209,4 +209,5 @@ def _count_rows(parent: Manifest, manifest: Manifest, account: Account) -> None:
         account.rejected[key] = account.rejected.get(key, 0) + count
     if conserves == "copies":
         account.copies += parent.uses - parent.rows
+    account.offspring += manifest.offspring_in
     account.published = manifest.rows

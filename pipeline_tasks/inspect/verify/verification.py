@@ -300,5 +300,5 @@ def report_facts(report: Report) -> dict[str, Any]:
 
 
 def _account_facts(account: Account) -> dict[str, Any]:
-    names = ("recipe", "version", "snapshot", "records", "copies", "published", "rejected")
+    names = ("recipe", "version", "snapshot", "records", "copies", "offspring", "published", "rejected")
     return {name: getattr(account, name) for name in names}

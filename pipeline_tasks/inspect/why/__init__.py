@@ -12,6 +12,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.search import Bounds, search_texts
 from pipeline_tasks.inspect.why.records import (
+    IS_GENERATED,
     PUBLISHED,
     Reading,
     Record,
@@ -25,6 +26,7 @@ from pipeline_tasks.inspect.why.sought import WWW, Sought, sought
 from pipeline_tasks.inspect.why.standing import looked_up, nearest, replaced, standings, taken_down, used
 from pipeline_tasks.inspect.why.story import Story
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.schema import PARENT
 from pipeline_tasks.store.storage import require_root
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.takedown import DOC
@@ -121,6 +123,7 @@ RECORDS = (
     Column("state", "snapshot is"),
     Column("stands", "it is"),
     Column("id", "document", "id"),
+    Column(PARENT, "generated of", "id"),
     Column("crawled_at", "crawled (UTC)", "time"),
     Column("url", "address", "url"),
     Column("note"),
@@ -160,7 +163,8 @@ NEAREST = (Column("url", "address", "url"), Column("became"))
 def _tables(story: Story) -> Iterator[Part]:
     """Yield the tables that have rows; training datasets are always told of, where there is a record."""
     if story.records:
-        yield Table(RECORDS, story.rows, "Its records, by snapshot")
+        told = [column for column in RECORDS if column.key != PARENT or any(map(IS_GENERATED, story.records))]
+        yield Table(tuple(told), story.rows, "Its records, by snapshot")
     if story.replaced:
         yield Table(REPLACED, [asdict(each) for each in story.replaced], "Documents in its place")
     if story.takedowns:

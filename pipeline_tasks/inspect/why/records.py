@@ -6,6 +6,7 @@ rows is read, addresses or ids, and of the shards that have what is sought the c
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,13 +22,14 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.schema import KNOWN_BY, PARENT
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_in_order, read_shards
 
 pc: Any = pyarrow.compute
 
-TOLD = ("id", "url", "crawled_at", "file", "offset", "reason", "evidence")
-"""Columns that tell of a record."""
+TOLD = (*KNOWN_BY, "crawled_at", "file", "offset", "reason", "evidence")
+"""Columns that tell of a record, and of a generated document which document it was made of."""
 
 PUBLISHED, RETRACTED = "published", "retracted"
 
@@ -59,7 +61,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that was found: its snapshot, and what `stage` did with it, for which reason."""
+    """A record that was found: its snapshot, and what `stage` did with it, for which reason.
+
+    `parent` is the document that a generated one was made of, "" of any other.
+    """
 
     of: Snapshot
     stage: str
@@ -71,6 +76,12 @@ class Record:
     offset: int
     reason: str = ""
     evidence: str = ""
+    parent: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The documents whose takedown or end is one of it, too: itself, and of a generated one its source."""
+        return tuple(filter(None, (self.id, self.parent)))
 
     @property
     def is_published(self) -> bool:
@@ -78,13 +89,21 @@ class Record:
         return self.outcome == KEPT and self.of.state == PUBLISHED
 
     @property
+    def is_generated(self) -> bool:
+        """Return whether it is a text that was generated of a document of that record."""
+        return bool(self.parent)
+
+    @property
     def facts(self) -> dict[str, object]:
         """It as JSON has it."""
-        names = ("outcome", "stage", "reason", "evidence", "id", "url", "crawled_at", "file", "offset")
+        names = ("outcome", "stage", "reason", "evidence", "id", "parent", "url", "crawled_at", "file", "offset")
         of = {"recipe": self.of.recipe, "snapshot": self.of.name, "state": self.of.state}
         version = self.of.version.number if self.of.version else None
         own = {name: getattr(self, name) for name in names}
         return {**of, "version": version, **own, "because": evidence_text(self.evidence), "note": self.of.note}
+
+
+IS_GENERATED = attrgetter("is_generated")
 
 
 @dataclass(slots=True)
@@ -185,7 +204,8 @@ def _kept(manifests: Mapping[str, Manifest], wanted: Sought) -> Iterator[Place]:
         return
     stage, manifest = [*manifests.items()][-1]
     shards: Sequence[Shard] = manifest.shards
-    if wanted.is_whole_id and stage in in_buckets(manifests):
+    has_offspring = PARENT in dict(manifest.schema)  # a document's may be in any bucket
+    if wanted.is_whole_id and stage in in_buckets(manifests) and not has_offspring:
         shards = [shards[int(bucket_of(pa.array([wanted.value]), len(shards))[0])]]
     yield from (Place(stage, KEPT, shard) for shard in shards)
 
@@ -209,12 +229,13 @@ def records_of(
 
 def _rows(root: str, place: Place, wanted: Sought, reading: Reading, host: str) -> list[dict[str, Any]]:
     masks = []
-    for batch in read_shards(root, [place.shard], (wanted.column,)):
+    for batch in read_shards(root, [place.shard], (wanted.column, *((PARENT,) if wanted.kind == "document" else ()))):
         values = batch.column(wanted.column)
         reading.bytes += values.nbytes
         named = pc.sum(pc.fill_null(pc.not_equal(values, ""), fill_value=False)).as_py() or 0
         reading.count(place.outcome, named, len(values) - named)
-        masks.append(wanted.is_wanted(values))
+        found = wanted.is_wanted(values)
+        masks.append(pc.or_(found, wanted.is_wanted(batch.column(PARENT))) if PARENT in batch.schema.names else found)
         if host:
             same = values.filter(pc.fill_null(pc.match_substring(values, host, ignore_case=True), fill_value=False))
             became = dict.fromkeys(same.to_pylist(), f"{place.outcome} by {place.stage}")
@@ -223,8 +244,8 @@ def _rows(root: str, place: Place, wanted: Sought, reading: Reading, host: str) 
     if not pc.any(mask, min_count=0).as_py():
         return []
     told = pa.Table.from_batches(read_shards(root, [place.shard], TOLD))
-    found: list[dict[str, Any]] = told.filter(mask).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = told.filter(mask).to_pylist()
+    return rows
 
 
 def _record(of: Snapshot, place: Place, row: Mapping[str, Any]) -> Record:

@@ -35,8 +35,12 @@ def verdict(story: Story) -> Iterator[Part]:
 
 
 def _published(story: Story) -> str:
-    """Return where it is; of several documents with an id or words how many are."""
-    where = listed(_snapshots(story.published))
+    """Return where it is; of several documents with an id or words how many are, and how many generated of it."""
+    where, made = listed(_snapshots(story.published)), story.generated
+    if made:
+        own = len(story.published) > len(made)
+        of_it = f"{counted(len(made), 'document')} generated of it {'is' if len(made) == 1 else 'are'}"
+        return f"It is in the dataset, and {of_it}: {where}." if own else f"It is not in the dataset; {of_it}: {where}."
     documents, known = named(story.records), named(story.published)
     if story.wanted.kind == "address" or len(known) == len(documents):
         return f"It is in the dataset: {where}."

@@ -39,6 +39,16 @@ class Story:
         """The records that the dataset has."""
         return self.that_stand(IN)
 
+    @property
+    def generated(self) -> list[Record]:
+        """The records that the dataset has of texts that were generated of what is sought."""
+        made = [record for record in self.published if record.is_generated]
+        if self.wanted.kind == "address":
+            return made
+        return [
+            record for record in made if self.wanted.kind == "document" and not record.id.startswith(self.wanted.value)
+        ]
+
     def that_stand(self, how: str) -> list[Record]:
         """Return the records that stand so."""
         return [record for record, stands in zip(self.records, self.stands, strict=True) if stands == how]

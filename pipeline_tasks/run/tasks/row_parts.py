@@ -87,6 +87,8 @@ class RowParts:
         self._parts: list[_Part] = []
         self._stored, self._took = time.monotonic(), 0.0
         self._lock, self._timer = threading.RLock(), threading.Timer(0, self.flush)
+        self.stored: tuple[str, ...] = ()
+        """The paths of what `store` has stored."""
 
     @property
     def known(self) -> Self:
@@ -171,7 +173,7 @@ class RowParts:
             self._settle()
             if self._mine is None:
                 return {}
-            store_rows(self._root, self._prefix, self._mine)
+            self.stored = store_rows(self._root, self._prefix, self._mine)
             self._remove(self._parts)
             self._parts = []
             counts = pc.value_counts(self._mine.column(HARDWARE))

@@ -28,14 +28,14 @@ from pipeline_tasks.run.tasks.fence import require_unerased
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
 from pipeline_tasks.run.tasks.model_budget import NO_HOURS, Hours, ModelBudget
-from pipeline_tasks.run.tasks.poison import PLACE, is_of_rows, require_sound
+from pipeline_tasks.run.tasks.poison import NAMED, is_of_rows, require_sound
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
 from pipeline_tasks.run.tasks.row_parts import RowParts
 from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.tasks.state_cost import Hardware
 from pipeline_tasks.run.tasks.states import State, hardware_of, state_of
 from pipeline_tasks.run.tasks.stopwatch import Stopwatch
-from pipeline_tasks.schema import VERDICT
+from pipeline_tasks.schema import N_GENERATED, VERDICT, brings_offspring
 from pipeline_tasks.scorers.faults import is_panic
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.seams import REFINERY
@@ -126,7 +126,8 @@ class Receipt:
 
     `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
     first says it, and no manifest. An engine may hold the receipts of all tasks of a verb, so columns and the names in
-    profiles are shared between them. `fields` counts those of a landed file's records.
+    profiles are shared between them. `fields` counts those of a landed file's records, and `offspring_in` the generated
+    texts that the rows of a shard brought, None if the kernel did not read how many they are.
     """
 
     key: str
@@ -142,6 +143,7 @@ class Receipt:
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
     hardware: Hardware = field(default_factory=dict, metadata={OMITTED: {}})
     fields: FieldCounts = field(default_factory=dict, metadata={OMITTED: {}})
+    offspring_in: int | None = field(default=None, metadata={OMITTED: None})
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
@@ -314,13 +316,15 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
                 raise KernelFailed(message) from error
             raise
         budget.note()
-        receipt = replace(split.receipt(task.key, counted.rows if landed else 0), fields=summed(counts))
+        offspring = counted.offspring if task.inputs else None  # a bucket has parts of shards
+        receipt = split.receipt(task.key, counted.rows if landed else 0)
+        receipt = replace(receipt, fields=summed(counts), offspring_in=offspring)
     if task.state and hardware:
         computed = cached.store() if cached else {hardware: counted.rows}
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     written = (receipt.shard, receipt.rejects, receipt.quarantine)
     read = (*task.inputs, task.broadcast) if task.inputs else ()
-    require_unerased(task.io.root, task.io.erasures, read, written)
+    require_unerased(task.io.root, task.io.erasures, read, written, cached.stored if cached else ())
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
@@ -352,7 +356,7 @@ def _rows_to_try(task: Task, counted: "_Counted") -> Batches:
     """
     if len(task.inputs) == 0 or counted.last is None:
         return itertools.chain(filter(None, [counted.last]), counted)
-    columns, landed = (*counted.last.schema.names, *PLACE), landed_files(task.io).read
+    columns, landed = (*counted.last.schema.names, *NAMED), landed_files(task.io).read
     read = functools.partial(read_shard, task.io.root, batch_rows=task.io.batch_rows, columns=columns, landed=landed)
     return itertools.chain.from_iterable(map(read, task.inputs[0]))
 
@@ -425,10 +429,12 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 
 
 class _Counted:
-    """A stream that counts the rows read through it, and the seconds that reading them took."""
+    """A stream that counts the rows read through it, what they bring, and the seconds that reading them took."""
 
     def __init__(self, batches: Stream) -> None:
         self.rows, self._watch = 0, Stopwatch()
+        self.offspring: int | None = None
+        """Generated texts that the rows bring; None if they have no column that says how many."""
         self.last: pa.RecordBatch | None = None
         """The batch that was read last; None before the first, and where reading failed."""
         self._batches = self._count(batches)
@@ -442,6 +448,8 @@ class _Counted:
         try:
             for batch in self._watch.timed(iter(batches)):
                 self.rows, self.last = self.rows + batch.num_rows, batch
+                if brings_offspring(batch.schema):
+                    self.offspring = (self.offspring or 0) + (pc.sum(batch.column(N_GENERATED)).as_py() or 0)
                 yield batch
         except BaseException:
             self.last = None

@@ -222,7 +222,7 @@ def record(request: RecordRequest) -> RecordReply:
 
 def _refined_reply(refined: Refined) -> RefineReply:
     manifest, cost = refined.manifest, refined.cost
-    return {
+    reply: RefineReply = {
         "manifest": reference_of(refined.path, manifest),
         "rows_in": manifest.rows_in,
         "rows": manifest.rows,
@@ -240,6 +240,9 @@ def _refined_reply(refined: Refined) -> RefineReply:
         "states": asdict(cost.states),
         "idle": [str(part) for part in idle_parts(manifest)],
     }
+    if manifest.offspring_in:
+        reply["offspring_in"] = manifest.offspring_in
+    return reply
 
 
 def _record(request: RefineRequest, refined: Refined) -> None:

@@ -43,23 +43,28 @@ class RankedReason:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The records that came in, and what became of each of them; `reasons` has the most frequent first."""
+    """The records that came in, and what became of each of them; `reasons` has the most frequent first.
+
+    `offspring` are generated texts, which became rows of their own, and `generated` those of the documents that are.
+    """
 
     records: int
     documents: int
     rejected: int
     quarantined: int
     reasons: Sequence[RankedReason]
+    offspring: int = 0
+    generated: int = 0
 
     @property
     def is_conserved(self) -> bool:
         """Return whether every record is accounted for."""
-        return self.records == self.documents + self.rejected + self.quarantined
+        return self.records + self.offspring == self.documents + self.rejected + self.quarantined
 
     @property
     def share(self) -> float | None:
         """The share of the records that are left; None without records."""
-        return self.documents / self.records if self.records else None
+        return (self.documents - self.generated) / self.records if self.records else None
 
     @property
     def shown(self) -> Sequence[RankedReason]:
@@ -145,7 +150,9 @@ def balance_of(steps: Steps) -> Balance:
     records = steps[0]["rows_in"] if steps else 0
     reasons = sorted(_reasons(steps, records), key=lambda reason: (-reason.rows, reason.reason))
     rejected, quarantined = (sum(sum(step[kind].values()) for step in steps) for kind in ("rejected", "quarantined"))
-    return Balance(records, steps[-1]["rows"] if steps else 0, rejected, quarantined, reasons)
+    documents, generated = (steps[-1]["rows"], steps[-1]["generated"]) if steps else (0, 0)
+    offspring = sum(step["offspring_in"] for step in steps)
+    return Balance(records, documents, rejected, quarantined, reasons, offspring, generated)
 
 
 def _reasons(steps: Steps, records: int) -> Iterator[RankedReason]:

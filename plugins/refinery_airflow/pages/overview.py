@@ -243,10 +243,13 @@ def _trends(overview: Overview) -> Iterable[Plot]:
 
 
 def retention(state: SnapshotState) -> float | None:
-    """Return the published share of the records that could be a new page; None where that is not known."""
-    stages = state.summary.stages if state.summary else ()
+    """Return the published share of the records that could be a new page; None where that is not known.
+
+    Generated documents are no records.
+    """
+    stages, generated = (state.summary.stages, state.summary.generated) if state.summary else ((), 0)
     records = stages[0].rows_in - sum(stage.no_page for stage in stages) if stages else 0
-    return state.version.documents / records if state.version and records else None
+    return (state.version.documents - generated) / records if state.version and records else None
 
 
 def _quality(published: Sequence[SnapshotState]) -> tuple[Measure, dict[str, float | None]]:

@@ -14,9 +14,12 @@ from pipeline_tasks.errors import RecipeError, RowsVanished
 from pipeline_tasks.inspect.chosen import document_manifest, ordered_manifests
 from pipeline_tasks.inspect.views.rows import Hidden, Part, Rows
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.origins import generated_kept, generated_removed
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.schema import OF_GENERATOR, ORIGIN
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.store.taken_down import takedowns, taken_down
 from refinery_exports.annotations.card import card
 from refinery_exports.annotations.columns import (
@@ -53,14 +56,15 @@ LEFT_OUT, ROWS = "left_out", "rows"
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Shards of rows, and what a version decided on them."""
+    """Shards of rows, what a version decided on them, and how many rows of them are generated: those are no records."""
 
     by: Decision
     shards: tuple[Shard, ...]
+    generated: int = 0
 
     @property
-    def rows(self) -> int:
-        return sum(shard.rows for shard in self.shards)
+    def records(self) -> int:
+        return sum(shard.rows for shard in self.shards) - self.generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def export_of(root: str, versions: Sequence[Version], places: Sequence[Listed]) 
     read_places(source.places)
     counts: Counter[str] = Counter()
     for part in decided:
-        counts[part.by.decision] += part.rows
+        counts[part.by.decision] += part.records
     facts = {
         "export": "annotations",
         "recipe": versions[0].recipe,
@@ -108,23 +112,41 @@ def export_of(root: str, versions: Sequence[Version], places: Sequence[Listed]) 
 
 
 def _decided(root: str, version: Version, manifests: Mapping[str, Manifest]) -> Iterator[Decided]:
-    """Yield what a version decided, each record once: kept by its last stage, or left by one of all."""
+    """Yield what a version decided, each record once: kept by its last stage, or left by one of all.
+
+    A generated document is no record: that of its source has the decision on the source.
+    """
     documents = document_manifest(manifests)
     if documents is None:
         message = f"{root}: version {version.number} of {version.recipe} has no documents; name one of a snapshot"
         raise RecipeError(message)
-    parts = [Decided(Decision(version.number, KEPT, ""), documents.shards)]
+    parts = [Decided(Decision(version.number, KEPT, ""), documents.shards, generated_kept(documents))]
     for stage, manifest in manifests.items():
-        parts.append(Decided(Decision(version.number, REJECTED, stage), manifest.rejects))
-        parts.append(Decided(Decision(version.number, QUARANTINED, stage), manifest.quarantine))
+        removed = sum(rows for reason, rows in generated_removed(manifest).items() if reason in manifest.rejected)
+        parts.append(Decided(Decision(version.number, REJECTED, stage), manifest.rejects, removed))
+        damaged = _generated(root, manifest.quarantine)  # nothing of a partition is profiled
+        parts.append(Decided(Decision(version.number, QUARANTINED, stage), manifest.quarantine, damaged))
     seen = next((manifest.rows_in for manifest in manifests.values() if manifest.rows_in), 0)
-    if (rows := sum(part.rows for part in parts)) != seen:
+    if (rows := sum(part.records for part in parts)) != seen:
         message = (
             f"{root}: version {version.number} of {version.recipe} has {seen:,} records, and its stages have {rows:,} "
             f"that they kept or not; run `refinery verify {root}`"
         )
         raise RowsVanished(message)
     yield from (part for part in parts if part.shards)
+
+
+def _generated(root: str, shards: tuple[Shard, ...]) -> int:
+    """Return how many rows of shards are generated documents."""
+    return sum(batch.num_rows - _records(batch).num_rows for batch in read_shards(root, shards, _ORIGINS))
+
+
+def _records(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that are no generated documents."""
+    return batch.filter(pc.fill_null(pc.not_equal(batch[ORIGIN], OF_GENERATOR), fill_value=True))
+
+
+_ORIGINS = pa.schema([pa.field(ORIGIN, pa.string())])
 
 
 def _jobs(decided: Sequence[Decided]) -> list[Job]:
@@ -151,15 +173,19 @@ def _weight(job: Job) -> int:
 def write(source: Source, job: Job, folder: Path) -> Mapping[str, int]:
     """Write the annotations of a job's records, a file for each crawl and subset; return what they are."""
     places, hidden = read_places(source.places), Hidden(taken_down(source.root, source.takedowns))
-    schema = pa.schema([*READ, *((name, pa.float64()) for name in source.scores)])
-    counts = dict.fromkeys(DECISIONS, 0)
+    schema = pa.schema([*READ, *_ORIGINS, *((name, pa.float64()) for name in source.scores)])
+    counts = {**dict.fromkeys(DECISIONS, 0), LEFT_OUT: 0}
     tables = []
     for part in job.parts:
-        hid = hidden.rows
+        hid, unseen = hidden.rows, _generated(source.root, part.shards)
         for batch in Rows(source.root, (Part("", part.shards),), schema, hidden).batches(schema.names):
-            tables.append(annotated(batch, part.by, source.scores, places, hidden.taken))
-            counts[part.by.decision] += batch.num_rows
-        counts[part.by.decision] += hidden.rows - hid
+            records = _records(batch)
+            unseen -= batch.num_rows - records.num_rows
+            tables.append(annotated(records, part.by, source.scores, places, hidden.taken))
+            counts[part.by.decision] += records.num_rows
+        left_out = hidden.rows - hid - unseen
+        counts[part.by.decision] += left_out
+        counts[LEFT_OUT] += left_out
     table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ORDER])
     folders = table.group_by([CRAWL, SUBSET]).aggregate([]).to_pylist()
     for crawl, subset in sorted((each[CRAWL], each[SUBSET]) for each in folders):
@@ -169,4 +195,4 @@ def write(source: Source, job: Job, folder: Path) -> Mapping[str, int]:
         name = f"part-{job.parts[0].by.version:05}-{job.number:05}.parquet"
         columns = own.select(schema_of(source.scores).names)
         pq.write_table(columns, place / name, compression="zstd", row_group_size=GROUP_ROWS)
-    return {**counts, ROWS: table.num_rows, LEFT_OUT: hidden.rows}
+    return {**counts, ROWS: table.num_rows}

@@ -183,7 +183,7 @@ def _stage_cost(manifest: Manifest, reads: int, seconds: float | None, expected:
         stage=manifest.stage,
         reads=reads,
         stores=sum(shard.bytes for shard in manifest.stored),
-        rows_in=manifest.rows_in,
+        rows_in=manifest.rows_due,
         rows=manifest.rows,
         has_rows="url" in dict(manifest.schema),
         seconds=seconds,
