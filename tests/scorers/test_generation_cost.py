@@ -1,6 +1,7 @@
 """What a model would take to write of all documents is foretold by a sample, which the run does not pay again."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,20 @@ def test_a_sample_foretells_the_whole_and_is_kept(tmp_path: Path, capsys: pytest
 def test_a_recipe_that_has_no_model_write_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "cost", str(tmp_path), "--recipe", "web"]) == 78
     assert "no stage that has a model write" in capsys.readouterr().err
+
+
+def test_the_newest_documents_of_the_stage_before_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    params, root = written(tmp_path), tmp_path / "root"
+    stages = {"ingest": {}, "extract": {}, "filter_language": {}, "rephrase": {**params, "where": {}}}
+    (tmp_path / "own.yaml").write_text(json.dumps({"name": "own", "stages": stages}))
+    command = ["model", "cost", str(root), "--recipe", str(tmp_path / "own.yaml"), "--json"]
+    root.mkdir()
+    assert main(command) == 78
+    assert "has no manifest of filter_language" in capsys.readouterr().err
+    for count in (3, 5):
+        texts = ["The harbor of the town lay still in the night. " * 8 + str(number) for number in range(count)]
+        path, _ = refined(root, "filter_language", commit_parent(root, [documents(texts)], f"of_{count}"))
+        time.sleep(0.02)
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["manifest"], found["documents"]) == (path, 5)
