@@ -20,9 +20,9 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 import pyarrow as pa
 
 from pipeline_tasks.schema import GENERATED, N_GENERATED
-from pipeline_tasks.stages.filter_generated import FAITHFULNESS, TEXTS, Params, decision_of
+from pipeline_tasks.stages.filter_generated import Params, decision_of
 from pipeline_tasks.stages.filter_generated.deciding import failures_of
-from pipeline_tasks.stages.filter_generated.measuring import unfold
+from pipeline_tasks.stages.filter_generated.measuring import FAITHFULNESS, TEXTS, unfold
 from pipeline_tasks.stages.filter_language import PACKAGED
 from tests.documents import documents
 from tests.text.faith.planting import KINDS, Pair, planted, read_pairs
