@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.document import document
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.inspect.report.plotted import Published, summary
@@ -14,7 +15,7 @@ from pipeline_tasks.inspect.why import Params, answer
 from pipeline_tasks.report.summary import read_summary
 from tests.chain import Chain
 from tests.offspring import UNFOLDER, WRITER, brought
-from tests.offspring_root import LANDED, STAGES, chain_of, land
+from tests.offspring_root import LANDED, NAME, STAGES, chain_of, land
 
 pytestmark = pytest.mark.usefixtures("offspring")
 
@@ -120,3 +121,11 @@ def test_the_way_of_an_offspring_begins_where_it_was_made(both: Chain) -> None:
     assert record.record_id
     [source] = document(both.root, both.version, row["parent"]).records
     assert [step.stage for step in source.steps][-4:] == ["extract", WRITER, UNFOLDER, "scrub_pii"]
+
+
+def test_the_status_says_how_many_documents_are_generated(
+    both: Chain, numbers: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, thirds = numbers
+    assert main(["status", both.root, "--recipe", NAME]) == 0
+    assert f"{texts - thirds} of its documents are generated" in capsys.readouterr().out
