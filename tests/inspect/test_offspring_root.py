@@ -8,7 +8,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.document import document, document_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
-from pipeline_tasks.inspect.report.plotted import Published, summary
+from pipeline_tasks.inspect.report.plotted import Published, plots, summary
 from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.why import Params, answer
@@ -68,7 +68,10 @@ def test_the_funnel_tells_offspring_from_rows_that_came_in(both: Chain, numbers:
 
 def test_the_report_counts_pages(both: Chain, numbers: tuple[int, int]) -> None:
     texts, thirds = numbers
-    lines = [str(line) for line in summary(Published(both.root, both.version))]
+    published = Published(both.root, both.version)
+    lines = [str(line) for line in summary(published)]
+    table = dict(plots(published))["funnel"].rows
+    assert (UNFOLDER, "kept, generated", f"{texts - thirds}") in [tuple(row[:3]) for row in table]
     assert lines[0] == (
         f"{LANDED} records became {LANDED} documents (100.0 %), of which {texts - thirds} more were generated."
     )
