@@ -72,7 +72,7 @@ def write_model(folder: Path, network: Any, tokenizer: Any) -> Path:
     return folder
 
 
-def trained(folder: Path, steps: int = 150) -> Path:
+def trained(folder: Path, steps: int = 120) -> Path:
     """Train a model in a folder: the second half of a paragraph answers the first."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -95,8 +95,8 @@ def trained(folder: Path, steps: int = 150) -> Path:
     optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
     for _ in range(steps):
-        starts = torch.randint(0, len(stream) - 128, (12,))
-        ids = torch.stack([stream[start : start + 128] for start in starts.tolist()])
+        starts = torch.randint(0, len(stream) - 96, (8,))
+        ids = torch.stack([stream[start : start + 96] for start in starts.tolist()])
         network(input_ids=ids, labels=ids).loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()

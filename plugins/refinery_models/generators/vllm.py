@@ -84,7 +84,7 @@ def load(model: Model, sampling: Sampling) -> Engine:
             "here; give the stage a GPU, or have transformers write (`kind: transformers`)"
         )
         raise RecipeError(message)
-    engine = vllm.LLM(model=model.model, seed=SEED, trust_remote_code=False)
+    engine = vllm.LLM(model=model.model, seed=SEED, load_format="safetensors", trust_remote_code=False)
     reach = int(engine.llm_engine.model_config.max_model_len)
     hardware = str(torch.cuda.get_device_name())
     prompts = Prompts.of(Path(model.model))
