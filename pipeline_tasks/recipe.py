@@ -225,7 +225,7 @@ class Step:
     params: Mapping[str, Any]
     engine: str
     resources: Resources = Resources()
-    model_hours: float = 0.0
+    model_hours: Weight = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from pipeline_tasks.constraints import OMITTED, Note, Positive, Ratio
+from pipeline_tasks.constraints import OMITTED, Note, Positive, Ratio, Weight
 from pipeline_tasks.stage import NO_FILE, FilePath
 
 SEAM = "refinery.generators"
@@ -18,7 +18,7 @@ Stop = Literal["stop", "length", "too_long", "refused", "error"]
 class Sampling:
     """How tokens are drawn. A temperature of 0 is greedy: no seed decides then."""
 
-    temperature: float = 0.0
+    temperature: Weight = 0.0
     top_p: Ratio = 1.0
     max_tokens: Positive = 1024
 

@@ -59,6 +59,7 @@ READERS = {
     "look similar": ["--url", "https://example.org/"],
     "keep index": [],
     "look map": [],
+    "model cost": ["--recipe", "web"],
 }
 """Commands that take what a run wrote to, each with the arguments that it needs."""
 

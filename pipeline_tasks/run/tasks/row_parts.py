@@ -34,7 +34,6 @@ from pipeline_tasks.run.tasks.row_cache import (
     parts_of,
     store_rows,
 )
-from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shards.segment import Segment
 
@@ -134,13 +133,9 @@ class RowParts:
 
         JobLost if the work was canceled: nobody else may look for minutes.
         """
-        from pipeline_tasks.text.base.hashed import text_keys
-
         raise_if_canceled()
-        names = [name for name in rows.schema.names if name != TEXT]
-        with_keys = replace_column(rows.select(names), KEY, text_keys(rows.column(TEXT)))
         with self._lock:
-            self._waiting.append(replace_column(with_keys, HARDWARE, pa.repeat(self._hardware, rows.num_rows)))
+            self._waiting.append(rows)
             if not self._timer.is_alive():
                 left = SHARE * self._took - (time.monotonic() - self._stored)
                 self._timer = threading.Timer(max(left, GATHERED), self.flush)
@@ -188,8 +183,13 @@ class RowParts:
         """Take what waits to the rows of this task, and return it; None if nothing does."""
         if not self._waiting:
             return None
-        rows = pa.Table.from_batches(self._waiting).combine_chunks()
+        from pipeline_tasks.text.base.hashed import text_keys
+
+        whole = pa.Table.from_batches(self._waiting).combine_chunks()
         self._waiting = []
+        keys = text_keys(whole.column(TEXT).combine_chunks())
+        rows = whole.drop_columns([TEXT]).append_column(KEY, keys)
+        rows = rows.append_column(HARDWARE, pa.repeat(self._hardware, len(rows)))
         self._add(rows)
         return rows
 

@@ -3,9 +3,11 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
+from xxhash import xxh3_128_hexdigest
 
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.generators.generator import Generator, Request, Sampling, Written
@@ -37,13 +39,21 @@ SEED_BITS = 31
 ERROR: Final = "error"
 
 
+OF = "of"
+"""Column of the cache: the key of the text of the document that was first asked of, by which an erasure finds it."""
+
+
 class Asked(NamedTuple):
-    """A request of a document: its window, the prompt, what the model gets, and the key that it is known by."""
+    """A request of a document: its window, the prompt, what the model gets, and the key that it is known by.
+
+    `of` is the key of the document's text.
+    """
 
     window: Window
     prompt: Prompt
     request: Request
     key: str
+    of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +67,22 @@ class Plan:
 
     def asked(self, text: str, digest: str) -> list[Asked]:
         """Return what is asked of a text, of the model with that digest: by prompt, then by window."""
-        found = windows(text, self.window)
-        return [self._asked(text, window, prompt, digest) for prompt in self.prompts for window in found]
+        found, of = windows(text, self.window), xxh3_128_hexdigest(text.encode())
+        return [self._asked(text, window, prompt, digest, of) for prompt in self.prompts for window in found]
 
-    def _asked(self, text: str, window: Window, prompt: Prompt, digest: str) -> Asked:
+    def _asked(self, text: str, window: Window, prompt: Prompt, digest: str, of: str) -> Asked:
         stretch = text[window.start : window.end]
-        said = canonical([prompt.digest, digest, self.sampling, self.seed, stretch])
-        key = hashlib.sha256(said).hexdigest()
+        said = _said(prompt.digest, digest, self.sampling, self.seed).copy()
+        said.update(stretch.encode())
+        key = said.hexdigest()
         seed = int(key[:8], 16) >> (32 - SEED_BITS)
-        return Asked(window, prompt, Request(prompt.system, prompt.told(stretch), seed), key)
+        return Asked(window, prompt, Request(prompt.system, prompt.told(stretch), seed), key, of)
+
+
+@cache
+def _said(prompt: str, digest: str, sampling: Sampling, seed: int) -> "hashlib._Hash":
+    """Return the hash of what decides on a text besides the window; every window goes on from a copy of it."""
+    return hashlib.sha256(canonical([prompt, digest, sampling, seed]))
 
 
 class NothingKept(NothingKnown):
@@ -87,11 +104,11 @@ def written_of(
 
     What is known is not asked again, and what is written is kept as it is there, but for what the model failed on.
     """
-    requests = {each.key: each.request for document in asked for each in document}
+    requests = {each.key: each for document in asked for each in document}
     answers = _known(known, list(requests))
-    missing = [key for key in requests if key not in answers]
-    for at, written in asked_by_halves(generator, [requests[key] for key in missing]):
-        answers[missing[at]] = written
+    missing = [each for key, each in requests.items() if key not in answers]
+    for at, written in asked_by_halves(generator, [each.request for each in missing]):
+        answers[missing[at].key] = written
         if written.stop != ERROR:
             known.keep(_row(missing[at], written))
     about = {"model": generator.name, "model_license": generator.license or None}
@@ -106,10 +123,10 @@ def _known(known: KeptRows, keys: list[str]) -> dict[str, Written]:
     return {key: Written(**cast("dict[str, Any]", written)) for key, is_known, written in found if is_known}
 
 
-def _row(key: str, written: Written) -> pa.RecordBatch:
+def _row(asked: Asked, written: Written) -> pa.RecordBatch:
     """Return a row of the cache."""
-    columns = [pa.array([key], pa.large_string()), pa.array([written._asdict()], KIND)]
-    return pa.RecordBatch.from_arrays(columns, names=["text", WRITTEN])
+    columns = [pa.array([asked.key], pa.large_string()), pa.array([written._asdict()], KIND), pa.array([asked.of])]
+    return pa.RecordBatch.from_arrays(columns, names=["text", WRITTEN, OF])
 
 
 def _generated(asked: Asked, written: Written, about: Mapping[str, str | None]) -> Mapping[str, Any]:
