@@ -1,6 +1,6 @@
-"""Toy stages that generate: one says how many texts each document brings, the other makes documents of them.
+"""Toy stages that generate: one says how many texts each document brings, the next makes documents of them.
 
-A package brings them as `toy_write` and `toy_unfold` (`installed`).
+A third judges them all. A package brings them as `toy_write`, `toy_unfold` and `toy_judge` (`installed`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.cards import SEAM
+from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, N_GENERATED, OF_GENERATOR, OF_SOURCE, OFFSPRING
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.base.tables import unchanged
 from tests.brought import site
 
-WRITER, UNFOLDER = "toy_write", "toy_unfold"
+WRITER, UNFOLDER, JUDGE = "toy_write", "toy_unfold", "toy_judge"
 """The names of the stages."""
 
 MOST = 3
@@ -123,9 +124,29 @@ def blinded(batches: Batches) -> Iterator[pa.RecordBatch]:
         yield replace_column(batch, N_GENERATED, pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows))
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeParams:
+    """The id of a document on which the kernel raises."""
+
+    poison: str = ""
+
+
+def judge(batches: Batches, params: JudgeParams) -> Batches:
+    for batch in batches:
+        if params.poison in batch.column("id").to_pylist():
+            raise LookupError(params.poison)
+        yield batch
+
+
+def run_judge(shards: Shards, params: JudgeParams, on: Engine) -> Shards:
+    return on.map(partial(judge, params=params), shards, layer=Layer(reads=("id",)))
+
+
+COST = UnitCost(0.01, 1.0, 1.0, 2)
+
 COUNTED = pa.schema([pa.field(N_GENERATED, pa.int64())])
 
-WRITE = Stage(WRITER, run_write, WriteParams, DOCUMENT, COUNTED, 1, splits=True, engine="local")
+WRITE = Stage(WRITER, run_write, WriteParams, DOCUMENT, COUNTED, 1, splits=True, engine="local", cost=COST)
 UNFOLD = Stage(
     UNFOLDER,
     run_unfold,
@@ -135,10 +156,12 @@ UNFOLD = Stage(
     1,
     splits=True,
     engine="local",
+    cost=COST,
     conserves="offspring",
     reasons=("toy_unfold:third", "toy_unfold:source"),
     replaces=("toy_unfold:source",),
 )
+JUDGED = Stage(JUDGE, run_judge, JudgeParams, DOCUMENT, pa.schema([]), 1, splits=True, engine="local", cost=COST)
 
 
 def ids_of(count: int) -> list[str]:
@@ -159,5 +182,9 @@ def documents(ids: Sequence[str], text: str = "") -> pa.Table:
 def installed(folder: Path) -> Iterator[None]:
     """Have the stages brought by a package, whose metadata is in a new folder."""
     with site(folder) as packages:
-        packages.install("offspring", SEAM, {WRITER: f"{__name__}:WRITE", UNFOLDER: f"{__name__}:UNFOLD"})
+        packages.install(
+            "offspring",
+            SEAM,
+            {WRITER: f"{__name__}:WRITE", UNFOLDER: f"{__name__}:UNFOLD", JUDGE: f"{__name__}:JUDGED"},
+        )
         yield

@@ -27,6 +27,7 @@ from pipeline_tasks.ledger.database import (
     without_comments,
 )
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.origins import generated_kept
 from pipeline_tasks.publish.logs.ablation_log import Ablation
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.recipe import LAND, PUBLISH, VERDICT
@@ -394,7 +395,9 @@ def _manifest_row(path: str, manifest: Manifest) -> Row:
         "fingerprint": manifest.fingerprint,
         "version": manifest.version,
         "rows_in": manifest.rows_in,
+        "offspring_in": manifest.offspring_in,
         "rows_kept": manifest.rows,
+        "rows_generated": generated_kept(manifest),
         "rows_rejected": sum(manifest.rejected.values()),
         "rows_quarantined": sum(manifest.quarantined.values()),
         "bytes_in": manifest.bytes_in,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.schema import OF_GENERATOR, ORIGIN
 
 TYPE = "type"
 """The column of the types of files (`file_types`)."""
@@ -37,12 +38,17 @@ class OfType(NamedTuple):
 
 
 def type_profile(batch: pa.RecordBatch | pa.Table) -> dict[str, dict[str, Any]]:
-    """Return the profile of the types, nothing of rows without that column: `pdf`, or `pdf extract:damaged`."""
+    """Return the profile of the types, nothing of rows without that column: `pdf`, or `pdf extract:damaged`.
+
+    A generated document is no file.
+    """
     if TYPE not in batch.schema.names or not pa.types.is_string(batch.schema.field(TYPE).type):
         return {}
     names = pc.fill_null(batch.column(TYPE), NO_TYPE)
     if "reason" in batch.schema.names:
         names = pc.binary_join_element_wise(names, batch.column("reason"), " ")
+    if ORIGIN in batch.schema.names:
+        names = names.filter(pc.fill_null(pc.not_equal(batch.column(ORIGIN), OF_GENERATOR), fill_value=True))
     counted = pc.value_counts(names)
     pairs = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
     return {TYPES: {"kind": "name", "count": len(names), "bins": dict(sorted(pairs))}}
@@ -53,6 +59,8 @@ def rows_by_type(manifest: Manifest) -> dict[str, OfType]:
 
     Rows that were quarantined with their partition were not read: they are among those of no known type.
     """
+    origins = manifest.metrics.get("rejects", {}).get(ORIGIN, {}).get("bins", {})
+    generated = {name.removeprefix(f"{OF_GENERATOR} "): rows for name, rows in origins.items()}
     kept, removed = ({**manifest.metrics.get(rows, {}).get(TYPES, {}).get("bins", {})} for rows in ("kept", "rejects"))
     if not kept and not removed:
         return {}
@@ -61,7 +69,7 @@ def rows_by_type(manifest: Manifest) -> dict[str, OfType]:
         name, _, reason = named.partition(" ")
         reasons.setdefault(name, {})[reason] = rows
     for reason, rows in {**manifest.rejected, **manifest.quarantined}.items():
-        counted = sum(of_type.get(reason, 0) for of_type in reasons.values())
+        counted = sum(of_type.get(reason, 0) for of_type in reasons.values()) + generated.get(reason, 0)
         if rows > counted:
             of_none = reasons.setdefault(NO_TYPE, {})
             of_none[reason] = of_none.get(reason, 0) + rows - counted

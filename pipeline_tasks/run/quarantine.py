@@ -48,19 +48,21 @@ def without_poison(shards: Shards, rows: Sequence[PoisonedRow], stage: str, on: 
     if not rows:
         return shards
     kernel = partial(quarantine_records, rows=tuple(sorted(rows, key=str)), reason=f"error:{stage}")
-    left = on.map(kernel, shards, layer=Layer(reads=tuple(LOCATOR.names)))
+    left = on.map(kernel, shards, layer=Layer(reads=(*LOCATOR.names, "id")))
     return tuple(after if after.rows != before.rows else before for before, after in zip(shards, left, strict=True))
 
 
 def quarantine_records(batches: Batches, *, rows: tuple[PoisonedRow, ...], reason: str) -> Iterator[pa.RecordBatch]:
     """Yield every row; those of `rows` have a reason, and the error as evidence."""
-    errors = {row.place: canonical({"error": row.error}).decode() for row in rows}
+    errors = {(*row.place, row.id): canonical({"error": row.error}).decode() for row in rows}
     offsets = pa.array({row.offset for row in rows}, pa.int64())
     for batch in batches:
         evidence: list[str | None] = [None] * batch.num_rows
         near = pc.indices_nonzero(pc.is_in(batch.column("offset"), value_set=offsets)).to_pylist()
-        for at, place in zip(near, batch.select(PLACE).take(near).to_pylist() if near else (), strict=True):
-            evidence[at] = errors.get(tuple(place.values()))
+        named = [batch.column(name).take(near).to_pylist() for name in PLACE] if near else []
+        ids = batch.column("id").take(near).to_pylist() if near and "id" in batch.schema.names else [None] * len(near)
+        for at, row, *place in zip(near, ids, *named, strict=True):
+            evidence[at] = errors.get((*place, row)) or errors.get((*place, None))
         proof = pa.array(evidence, pa.string())
         yield reject(batch, pc.if_else(pc.is_valid(proof), reason, pa.scalar(None, pa.string())), proof)
 

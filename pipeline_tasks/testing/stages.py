@@ -72,7 +72,14 @@ def _run(name: str, tables: list[pa.Table], params: Mapping[str, Any] | None, ba
         except RefineryError as error:
             message = f"{name}: {error}"
             raise AssertionError(message) from error
-        return Checked(rows(root, manifest), rows(root, manifest, "rejects"), manifest)
+        return Checked(_given_first(name, rows(root, manifest)), rows(root, manifest, "rejects"), manifest)
+
+
+def _given_first(name: str, kept: pa.Table) -> pa.Table:
+    """Return rows with those that were given first: each shard of them may be followed by one of their offspring."""
+    if stage_card(name).conserves != "offspring":
+        return kept
+    return pa.concat_tables([kept.filter(which(kept["parent"])) for which in (pc.is_null, pc.is_valid)])
 
 
 def _check_rows(name: str, given: pa.Table, whole: Checked) -> None:

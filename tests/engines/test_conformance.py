@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -26,6 +27,7 @@ from refinery_ray.ray import connect as connect_ray
 from refinery_spark.spark import SparkEngine, session, session_settings, task_settings
 from refinery_spark.task_batch import task_batch
 
+from pipeline_tasks import stages
 from pipeline_tasks.engines.choose import cancel, engine, start
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.sent import sender
@@ -57,6 +59,7 @@ from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.testing.engines import check_engine
 from pipeline_tasks.text.base.tables import unchanged
 from tests.cluster.containers import wait_until
+from tests.offspring import UNFOLD, UNFOLDER, WRITE, WRITER, brought, documents, ids_of
 from tests.refining import commit_parent, refined, rows
 from tests.toys import hang_or_fail, refuse, table
 
@@ -64,6 +67,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
 STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup", "toy_state")
 TABLES = [table(0, 40), table(40, 0), table(40, 25)]
+
+
+@pytest.fixture
+def own_offspring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy stages of `tests.offspring` as own ones: workers have no package that brings them."""
+    for card in (WRITE, UNFOLD):
+        monkeypatch.setattr(stages, "NAMES", (*stages.NAMES, card.name))
+        monkeypatch.setitem(sys.modules, f"pipeline_tasks.stages.{card.name}", SimpleNamespace(STAGE=card))
 
 
 @pytest.fixture(params=engine_names()[1:])
@@ -120,6 +131,19 @@ def test_a_snapshot_without_rows_is_the_same_everywhere(cluster: tuple[str, str]
     for root, on in zip(roots, [("local", ""), cluster], strict=True):
         run(root, on, stage, commit_parent(root, [table(0, 0), table(0, 0)]))
     assert stored(roots[0], stage) == stored(roots[1], stage)
+
+
+@pytest.mark.usefixtures("own_offspring")
+def test_offspring_are_conserved_on_every_engine(cluster: tuple[str, str], tmp_path: Path) -> None:
+    """Layers of sources and shards of their offspring take turns, and what shards bring is in their receipts."""
+    roots, ids = [tmp_path / "here", tmp_path / "there"], ids_of(60)
+    for root, on in zip(roots, [("local", ""), cluster], strict=True):
+        given = commit_parent(root, [documents(ids[:40]), documents([]), documents(ids[40:])])
+        written = run(root, on, WRITER, given)[0]
+        manifest = run(root, on, UNFOLDER, written, batch_rows=7)[1]
+        assert manifest.offspring_in == sum(map(brought, ids))
+        assert manifest.accounted("offspring") == manifest.rows_due
+    assert stored(roots[0], UNFOLDER) == stored(roots[1], UNFOLDER)
 
 
 @pytest.mark.parametrize("taken", [1, 1 << 30])

@@ -1,6 +1,5 @@
 """A root with generated documents: every record is accounted for, and what people see tells sources from offspring."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +12,16 @@ from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.why import Params, answer
 from pipeline_tasks.report.summary import read_summary
-from tests.chain import Chain, How, refined
+from tests.chain import Chain
 from tests.offspring import UNFOLDER, WRITER, brought
+from tests.offspring_root import LANDED, STAGES, chain_of, land
 
 pytestmark = pytest.mark.usefixtures("offspring")
-
-DAY, FILES, ROWS = "2026-11-20", 3, 12
-
-RECIPE = f"""
-stages:
-  ingest: {{}}
-  extract: {{min_chars: 20}}
-  {WRITER}: {{}}
-  {UNFOLDER}: {{}}
-  scrub_pii: {{}}
-"""
-
-STAGES = ("ingest", "extract", WRITER, UNFOLDER, "scrub_pii")
-
-LANDED = FILES * ROWS
 
 
 @pytest.fixture(scope="module")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("landing")
-    (folder / DAY).mkdir()
-    for file in range(FILES):
-        texts = [f"The river by the mill was wide on day {file * ROWS + row} of that year." for row in range(ROWS)]
-        lines = [{"url": f"https://example.org/{file}/{row}", "text": text} for row, text in enumerate(texts)]
-        (folder / DAY / f"part-{file}.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    (folder / "generating.yaml").write_text(RECIPE)
-    return folder
-
-
-def chain_of(landing: Path, root: Path, **params: Any) -> Chain:
-    how = How(recipe=str(landing / "generating.yaml"), partitions=FILES, changes={UNFOLDER: params})
-    return refined(str(root), str(landing / DAY), how)
+    return land(tmp_path_factory.mktemp("landing"))
 
 
 @pytest.fixture(scope="module")

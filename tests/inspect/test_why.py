@@ -184,7 +184,7 @@ def test_no_text_is_read_and_of_a_whole_id_one_bucket_alone(
         found = facts(small_root.root, asked)
         told = [path for path, columns in read if columns == records.TOLD]
         first = [path for path, columns in read if columns != records.TOLD]
-        assert {columns for _, columns in read} - {records.TOLD} <= {("url",), ("id",)}
+        assert {columns for _, columns in read} - {records.TOLD} <= {("url",), ("id", records.PARENT)}
         assert len(first) == found["read"]["shards"] == len(set(first))
         assert len(told) < len(first)
         assert "text" not in records.TOLD

@@ -77,6 +77,7 @@ def test_counts_do_not_depend_on_batches() -> None:
 
 def test_the_funnel_names_who_lost_most() -> None:
     step = {"stage": "dedup_exact", "rows_in": 2600, "rows": 1501, "rejected": {"dedup_exact:duplicate": 1099}}
+    step |= {"offspring_in": 0, "generated": 0}
     losses_ = [{"origin": "site bad.example", "rows_in": 1100, "lost": 1099 / 1100}]
     step |= {"quarantined": {}, "idle": [], "losses": losses_, "sites": {"bad.example": 1100 / 2600}}
     step |= {"coverage": {"lost.example": 0.125}}

@@ -222,6 +222,28 @@ def test_the_funnel_of_a_snapshot(dsn: str) -> None:
         ]
 
 
+def test_offspring_are_rows_that_a_stage_accounts_for(dsn: str) -> None:
+    origins = {"kind": "name", "count": 270, "bins": {"source": 100, "generated": 170}}
+    manifest = replace(
+        stage_manifest("extract", "2026-45", 100, {"extract:empty": 30}, {}),
+        shards=(Shard("extract/data", 270, 2700, "d"),),
+        offspring_in=200,
+        metrics={"kept": {"origin": origins}, "rejects": {}},
+    )
+    with Ledger.open(dsn) as ledger:
+        path = manifest_path(manifest.stage, manifest.fingerprint)
+        ledger.record_stage(path, manifest, wall=1.0, cpu=1.0, snapshot="2026-45", recipe="web", engine="local")
+        [row] = ledger.query("funnel", snapshot="2026-45")
+        assert [row[name] for name in ("rows_in", "offspring_in", "rows_kept", "rows_generated")] == [
+            100,
+            200,
+            270,
+            170,
+        ]
+        assert row["retention"] == 0.9
+        assert ledger.query("reasons", snapshot="2026-45")[0]["share"] == 0.1
+
+
 def test_gates_show_what_a_person_overrode(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         fill(ledger)
@@ -418,7 +440,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*011_log_entries"):
+    with pytest.raises(RecipeError, match=r"999.*012_offspring"):
         Ledger.open(path)
 
 

@@ -27,6 +27,7 @@ from pipeline_tasks.plots.trends import Measure, Measured, trend
 from pipeline_tasks.report.comparison_plots import comparison_plot
 from pipeline_tasks.report.comparisons import Comparison, Unit
 from pipeline_tasks.report.comparisons import Measure as Compared
+from tests.offspring import UNFOLDER
 
 MEASURE = Measure("Retention", "share", "{:.1%}")
 
@@ -119,7 +120,19 @@ def test_every_color_of_a_plot_is_one_of_the_stylesheet() -> None:
 
 
 def step(stage: str, rows_in: int, rows: int, **reasons: int) -> dict[str, Any]:
-    return {"stage": stage, "rows_in": rows_in, "rows": rows, "rejected": reasons, "quarantined": {}}
+    counts = {"rows_in": rows_in, "rows": rows, "offspring_in": 0, "generated": 0}
+    return {"stage": stage, **counts, "rejected": reasons, "quarantined": {}}
+
+
+def test_a_funnel_shows_generated_documents_apart() -> None:
+    """A stage that unfolds has more rows than landed; what came in is as wide as before."""
+    unfolded = {**step(UNFOLDER, 60, 150, figures=10), "offspring_in": 100, "generated": 90}
+    plot = funnel_plot([step("ingest", 100, 60, status=40), unfolded])
+    assert plot is not None
+    assert_drawn(plot)
+    shown = [(row["what"], row["kind"], row["rows"]) for row in values(plot) if row["stage"] == UNFOLDER]
+    assert shown == [("kept", "kept", 60), ("kept, generated", "generated", 90), ("figures", "rejected", 10)]
+    assert plot.spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 160]
 
 
 def test_a_funnel_has_every_row_on_the_scale_of_what_landed() -> None:

@@ -15,7 +15,7 @@ from pipeline_tasks.recipe import ErrorBudget
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import check_conservation, quarantine, refine, seal
 from pipeline_tasks.store.reading import read_manifest
-from tests.offspring import UNFOLDER, WRITER, brought, documents, ids_of
+from tests.offspring import JUDGE, UNFOLDER, WRITER, brought, documents, ids_of
 from tests.refining import commit_parent, rows
 
 pytestmark = pytest.mark.usefixtures("offspring")
@@ -124,3 +124,14 @@ def test_documents_that_bring_nothing_are_rows_alone(tmp_path: Path) -> None:
     manifest = run(tmp_path, parent)
     assert (manifest.offspring_in, manifest.rows) == (0, 30)
     assert b"offspring_in" not in dump(manifest)
+
+
+def test_an_offspring_on_which_a_kernel_raises_costs_itself_alone(tmp_path: Path, parent: str) -> None:
+    """It has the record of its source and of its siblings, and another id."""
+    made = refine(RefineRequest(str(tmp_path), UNFOLDER, {}, parent), LocalEngine)
+    poisoned = next(row["id"] for row in rows(tmp_path, made.manifest).to_pylist() if row["parent"])
+    work = RefineRequest(str(tmp_path), JUDGE, {"poison": poisoned}, made.path, error_budget=ErrorBudget(rows=100))
+    judged = refine(work, LocalEngine).manifest
+    assert judged.quarantined == {f"error:{JUDGE}": 1}
+    assert rows(tmp_path, judged, "quarantine")["id"].to_pylist() == [poisoned]
+    assert generated_kept(judged) == BROUGHT - THIRDS - 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from statistics import median
 
 from pipeline_tasks.cards import is_stage, stage_card
@@ -11,7 +12,6 @@ from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
 from pipeline_tasks.plots.languages import LanguageShare
 from pipeline_tasks.profiles.removals import LARGEST, arrivals, bins_of
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.stage import BY_ROW
 from pipeline_tasks.store.reading import read_manifest
 
 LANGUAGE, ORIGINS = "language", "origins"
@@ -136,10 +136,13 @@ def _site(site: str, now: Sites, before: Sequence[Sites], losses: Mapping[str, M
 
 
 def _counting(root: str, version: Version, column: str) -> list[str]:
-    """Return the stages of a version that count a column of documents, in order, up to where copies are made."""
-    stages = [stage for stage in stages_of(root, version) if is_stage(stage)]
-    cards = {stage: stage_card(stage) for stage in stages}
-    return [stage for stage in stages if column in cards[stage].profiled and cards[stage].conserves in BY_ROW]
+    """Return the stages of a version that count a column of documents, in order.
+
+    They are those up to where copies are made, or documents of generated texts: behind that rows are no pages.
+    """
+    cards = [stage_card(stage) for stage in stages_of(root, version) if is_stage(stage)]
+    of_pages = takewhile(lambda card: card.conserves == "rows", cards)
+    return [card.name for card in of_pages if column in card.profiled]
 
 
 def _trailing(earlier: Sequence[Version], stage: str) -> Iterator[Version]:

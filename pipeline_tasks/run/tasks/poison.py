@@ -13,6 +13,9 @@ from pipeline_tasks.stage import Batches
 PLACE = ("source", "snapshot", "file", "offset")
 """Columns that name the landed record of a row in every table of records."""
 
+NAMED = (*PLACE, "id")
+"""Columns that name a row, those of tables of documents with its document."""
+
 MOST = 256
 """Rows of one task that may be poisoned: a kernel that raises on more is at fault itself."""
 
@@ -23,13 +26,17 @@ Try = Callable[[pa.RecordBatch], BaseException | None]
 
 
 class PoisonedRow(NamedTuple):
-    """A record on which a kernel raises: where it was landed, and the error."""
+    """A record on which a kernel raises: where it was landed, the error, and the id of its document.
+
+    A record has several documents where some were generated of it; without an id they are all to blame.
+    """
 
     source: str | None
     snapshot: str | None
     file: str | None
     offset: int | None
     error: str
+    id: str | None = None
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -69,7 +76,7 @@ def require_sound(rows: Batches, names: Sequence[str], tried: Try, where: str) -
             if not set(PLACE) <= set(batch.schema.names):
                 message = f"{where} raises on a row that is no record ({raised(error)}): {_shown(row)}"
                 raise KernelFailed(message) from error
-            [place] = row.select(PLACE).to_pylist()
+            [place] = row.select([name for name in NAMED if name in row.schema.names]).to_pylist()
             found.append(PoisonedRow(**place, error=raised(error)))
             if len(found) > MOST:
                 message = (

@@ -27,7 +27,7 @@ from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.fence import require_unerased
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
-from pipeline_tasks.run.tasks.poison import PLACE, is_of_rows, require_sound
+from pipeline_tasks.run.tasks.poison import NAMED, is_of_rows, require_sound
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
 from pipeline_tasks.run.tasks.row_parts import RowParts
 from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
@@ -343,7 +343,7 @@ def _rows_to_try(task: Task, counted: "_Counted") -> Batches:
     """
     if len(task.inputs) == 0 or counted.last is None:
         return itertools.chain(filter(None, [counted.last]), counted)
-    columns, landed = (*counted.last.schema.names, *PLACE), landed_files(task.io).read
+    columns, landed = (*counted.last.schema.names, *NAMED), landed_files(task.io).read
     read = functools.partial(read_shard, task.io.root, batch_rows=task.io.batch_rows, columns=columns, landed=landed)
     return itertools.chain.from_iterable(map(read, task.inputs[0]))
 

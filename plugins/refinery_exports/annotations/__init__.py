@@ -50,7 +50,7 @@ def answer(options: argparse.Namespace) -> int:
     export = export_of(options.root, versions, [Listed.at(place) for place in options.places])
     parts = [part for job in export.shards.items for part in job.parts]
     for version in versions:
-        records = sum(part.rows for part in parts if part.by.version == version.number)
+        records = sum(part.records for part in parts if part.by.version == version.number)
         looked(options, records, version=version)
     listed = run(export, to, on_of("export", versions[0].recipe, options, processes(options.workers)))
     print_result(options, {"to": to, **listed}, _lines(to, listed, options.places))
