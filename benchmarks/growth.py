@@ -426,14 +426,14 @@ def taken_down_behind(root: str, count: int) -> dict[str, dict[str, float]]:
     for start in range(0, count, AT_ONCE):
         urls = (f"https://site{number % 9973}.example/{number}" for number in range(start, min(count, start + AT_ONCE)))
         takedowns.record(root, [("url", url) for url in urls], "a letter of many")
-    pages = pa.array([f"https://site{number % 9973}.example/other/{number}" for number in range(BATCH)])
-    ids = pa.array([sha256(str(number).encode())[:32] for number in range(BATCH)])
+    urls = [f"https://site{number % 9973}.example/other/{number}" for number in range(BATCH)]
+    pages = pa.record_batch({"url": urls, "id": [sha256(str(number).encode())[:32] for number in range(BATCH)]})
     steps: dict[str, Callable[[], object]] = {
         "one more": lambda: takedowns.record(root, [("site", "gone.example")], "a letter"),
         "its list": lambda: takedowns.pinned_list(root),
-        "a document": lambda: evidence(taken_down(root), pages.slice(0, 1), ids.slice(0, 1)),
-        "a batch": lambda: evidence(taken_down(root), pages, ids),
-        "the next": partial(evidence, taken_down(root), pages, ids),
+        "a document": lambda: evidence(taken_down(root), pages.slice(0, 1)),
+        "a batch": lambda: evidence(taken_down(root), pages),
+        "the next": partial(evidence, taken_down(root), pages),
     }
     return {name: _asked_by(step) for name, step in steps.items()}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -98,6 +98,29 @@ class Spans:
     actions: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
     conceal: Callable[[Mapping[str, Any], pa.RecordBatch], pa.Array | None] | None = None
     left: Callable[[Mapping[str, Any], pa.RecordBatch], Mapping[str, int]] | None = None
+
+
+class Again(Protocol):
+    """What computes again what a stage's model stored of documents (`Stage.again`).
+
+    `columns` are those that it reads besides `id` and `text`; the column `counted` is above 0 where there is something
+    to compute. `is_exact` promises that hardware of one name (`hardware`) computes the same bytes again.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def counted(self) -> str: ...
+
+    @property
+    def hardware(self) -> str: ...
+
+    @property
+    def is_exact(self) -> bool: ...
+
+    def differing(self, row: pa.RecordBatch) -> float:
+        """Return the share of what is stored of a document that comes out otherwise."""
 
 
 class Requests(NamedTuple):

@@ -144,13 +144,18 @@ class ExportSettings:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The section `run` of a recipe: how to run, and the `catalog` of its tables; it is not part of identity."""
+    """The section `run` of a recipe: how to run, and the `catalog` of its tables; it is not part of identity.
+
+    `model_hours` are the most hours that the model of a stage may have for one input, over all partitions, machines and
+    tries: the stage stops there, and a later run with more goes on. Without any there is no bound.
+    """
 
     partitions: Partitions = 0
     engines: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, Resources] = field(default_factory=dict)
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
     catalog: Note = ""
+    model_hours: Mapping[str, Weight] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +225,7 @@ class Step:
     params: Mapping[str, Any]
     engine: str
     resources: Resources = Resources()
+    model_hours: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +451,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         _require_place(verb, f"{where}: run: engines", builds=bool(written.versions))
     _require_engines(written.run.engines, f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
+    require_known(written.run.model_hours, tuple(steps), f"{where}: run: model_hours")
     require_known(written.gates, (EVERY, *gates_of(steps, written.versions)), f"{where}: gates")
     require_known(written.exports, export_names(written.exports), f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
@@ -499,6 +506,10 @@ def _require_stages(steps: Iterable[str], where: str) -> None:
                 raise RecipeError(message)
 
 
+_OF_STAGES = ("engines", "resources", "model_hours")
+"""Keys of the section `run` whose values are by stage."""
+
+
 def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the sections that may be written in more than one way; `exports` may be a list of formats."""
     exports = top.get("exports", {})
@@ -508,7 +519,7 @@ def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
     run = _section(top, "run", where)
     return {
         "gates": _by_name(top.get("gates", {})),
-        "run": {key: _by_name(value) if key in ("engines", "resources") else value for key, value in run.items()},
+        "run": {key: _by_name(value) if key in _OF_STAGES else value for key, value in run.items()},
         "alerts": _section(top, "alerts", where),
         "exports": {name: {} if settings is None else settings for name, settings in named.items()},
     }
@@ -611,7 +622,8 @@ def _step(name: str, params: object, run: RunSettings, where: str) -> Step:
     card = stage_card(name)
     bind(card, written, f"{where}: {name}")
     usual = card.engine if card.engine in engine_names() else LOCAL
-    return Step(name, dict(written), run.engines.get(name, usual), run.resources.get(name, Resources()))
+    how = run.engines.get(name, usual), run.resources.get(name, Resources()), run.model_hours.get(name, 0.0)
+    return Step(name, dict(written), *how)
 
 
 def _require_columns(steps: Iterable[Step], where: str) -> None:

@@ -50,6 +50,15 @@ FIELDS: Mapping[str, Sequence[str]] = {
 `crawled_at`, `html` as `payload`, in place of a text): the names by which each is looked for, in order. The first that
 a record has is read. A name with dots that no field has is a path: `doc.body` is the field `body` of `doc`."""
 
+PARENT = "parent"
+"""Column: `id` of the document that a generated one was made of; null of a source."""
+
+KNOWN_BY = ("id", "url", PARENT)
+"""Columns by which a document is known to who asks for it, or takes it down; rows may lack some of them.
+
+A generated document is that of its parent: it has an id of its own, and the address of its parent.
+"""
+
 TYPE = "type"
 """Column: the type of a file, `html`, `text` or another of `file_types`; null for no known type, and for no file."""
 
@@ -180,6 +189,9 @@ GENERATED = pa.struct(
 )
 """A text that a model wrote of a document, or was asked for."""
 
+GENERATED_TEXTS = "generated"
+"""Column: the texts that a model wrote of a document, a list of `GENERATED`."""
+
 N_GENERATED = "n_generated"
 """Column: how many generated texts a document brings, each of which becomes a row or a rejection."""
 
@@ -195,7 +207,7 @@ def brings_offspring(columns: pa.Schema) -> bool:
 OFFSPRING = pa.schema(
     [
         pa.field(ORIGIN, pa.string()),  # `OF_SOURCE` or `OF_GENERATOR`
-        pa.field("parent", pa.string()),  # `id` of the document that a generated one was made of; null of a source
+        pa.field(PARENT, pa.string()),  # `id` of the document that a generated one was made of; null of a source
         pa.field("generation", GENERATION),  # null of a source
     ]
 )

@@ -14,6 +14,7 @@ from pipeline_tasks.facets import (
     DEAREST,
     NO_COPIES,
     PLAIN,
+    Again,
     Bound,
     Canceled,
     Copies,
@@ -369,6 +370,7 @@ class Stage(Generic[P]):
     one may think. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
     says where in texts it finds something. `dials` returns the params that say how much of its source a text has.
+    `again` returns what computes again what its model stored, by params whose files are on this machine.
     `changes` names columns that come out with other values, and `derived_from` those that these, what it adds and which
     rows it keeps follow from, if not all that it reads. These are facets (`facets`): they are no identity.
     """
@@ -416,6 +418,7 @@ class Stage(Generic[P]):
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
     spans: Spans | None = None
     dials: Callable[[P], tuple[Dial, ...]] | None = None
+    again: Callable[[P], Again] | None = None
     changes: tuple[str, ...] = ()
     derived_from: tuple[str, ...] = ()
 

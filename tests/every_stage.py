@@ -24,6 +24,7 @@ from pipeline_tasks.stages.filter_quality import FILTERS
 from pipeline_tasks.store.reading import read_manifest
 from tests.archives import http, response
 from tests.refining import commit_parent, rows
+from tests.stages import rephrasing
 from tests.static_embeddings import write_embeddings
 
 WORDS = ("garden", "soil", "engine", "fuel", "court", "judge", "poisoned")
@@ -46,6 +47,7 @@ def params(folder: Path) -> dict[str, dict[str, Any]]:
     from pipeline_tasks.scorers.embedder import EmbeddingModel, name_of_vectors
     from pipeline_tasks.stage import FilePath
 
+    rephrasing.install_here()
     name = name_of_vectors(EmbeddingModel(FilePath(model)))
     (folder / "topics.json").write_bytes(dump_topics(train_topics(vectors, ["a", "b", "c"], name, 3, 1)))
     tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(["</s>", "?", *WORDS])}, unk_token="?"))
@@ -67,6 +69,7 @@ def params(folder: Path) -> dict[str, dict[str, Any]]:
         "dedup_substrings": {"action": "cut"},
         "filter_toxicity": {"action": "redact"},
         "decontaminate": {"benchmarks": {"b": str(folder / "benchmark.jsonl")}},
+        "rephrase": {"generator": rephrasing.model(folder), "prompts": {"rewrite": {}}},
         "filter_generated": {"copied": 1.0},
         "decontaminate_generated": {"benchmarks": {"b": str(folder / "benchmark.jsonl")}},
         "embed": {"model": model},

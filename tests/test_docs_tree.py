@@ -9,7 +9,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 DECISIONS = DOCS / "decisions"
 OVERTAKEN = DECISIONS / "overtaken"
 
-MOST = 37
+MOST = 38
 """How-to pages. One more is a section of a page that answers the same wish."""
 
 PAGES = sorted(DECISIONS.rglob("[0-9]*.md"))

@@ -32,11 +32,22 @@ class VectorRoot:
     model: str
     store: str = ""
 
-    def publish(self, snapshot: str, texts: Sequence[str], superseded: Sequence[Row] = (), model: str = "") -> None:
-        """Embed texts as a snapshot and publish them; `superseded` are rows of `SUPERSEDED` that it takes out."""
+    def publish(
+        self,
+        snapshot: str,
+        texts: Sequence[str],
+        superseded: Sequence[Row] = (),
+        model: str = "",
+        parents: Sequence[str | None] = (),
+    ) -> None:
+        """Embed texts as a snapshot and publish them; `superseded` are rows of `SUPERSEDED` that it takes out.
+
+        With `parents` they are generated documents, but for those of None.
+        """
         urls = [f"https://site{at % 3}.example/{snapshot}/{at}" for at in range(len(texts))]
         languages = pa.array([("en", "de")[at % 2] for at in range(len(texts))], pa.string())
-        table = documents(texts, urls, language=languages)
+        more = {"parent": pa.array(parents, pa.string())} if parents else {}
+        table = documents(texts, urls, language=languages, **more)
         named = table.set_column(1, "snapshot", pa.array([snapshot] * len(texts), pa.string()))
         parent = refining.commit_parent(Path(self.root), [named.slice(0, 7), named.slice(7)], "scrub_pii")
         path, _ = refining.refined(Path(self.root), "embed", parent, {"model": model or self.model})

@@ -188,6 +188,7 @@ def _settings(recipe: Recipe, step: Step) -> dict[str, Any]:
         "params": dict(step.params),
         "engine": step.engine,
         "resources": asdict(step.resources),
+        "model_hours": step.model_hours,
         "error_budget": asdict(recipe.error_budget),
         "bounds": dict(recipe.gates.get(step.stage, {})),
         "alerts": asdict(recipe.alerts),

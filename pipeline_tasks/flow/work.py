@@ -143,6 +143,7 @@ def refine_request(
         error_budget=ErrorBudget(**step["error_budget"]),
         engine=engine_of(stage, step["engine"], at.run.engines),
         resources=Resources(**step["resources"]),
+        model_hours=step.get("model_hours", 0.0),
         **at.about,
     )
 

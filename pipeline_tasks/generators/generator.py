@@ -1,10 +1,10 @@
 """What a generator is, and which kind a recipe asks for."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from pipeline_tasks.constraints import Positive, Ratio
+from pipeline_tasks.constraints import OMITTED, Note, Positive, Ratio
 from pipeline_tasks.stage import NO_FILE, FilePath
 
 SEAM = "refinery.generators"
@@ -29,13 +29,14 @@ class Model:
 
     `model` is a folder or file on this machine, whose digest is identity. A server has no file: `name` is what it calls
     the model, and `revision` says which one that is (a commit, a digest): identity takes these at their word. Where the
-    server is, the operator says, and no recipe.
+    server is, the operator says, and no recipe. `license` is that of a model that has no card.
     """
 
     kind: str = "transformers"
     model: FilePath = NO_FILE
     name: str = ""
     revision: str = ""
+    license: Note = field(default="", metadata={OMITTED: ""})
 
 
 class Request(NamedTuple):
@@ -44,6 +45,11 @@ class Request(NamedTuple):
     system: str
     user: str
     seed: int
+
+
+def plain_prompt(request: Request) -> str:
+    """Return what a model without a template for chats goes on with."""
+    return "\n\n".join(part for part in (request.system, request.user) if part) + "\n\n"
 
 
 class Written(NamedTuple):

@@ -16,6 +16,7 @@ from pipeline_tasks.publish.datasets.origin import DIGEST
 from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.tasks.sorted_runs import merged
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import begun, completed
@@ -250,8 +251,8 @@ def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
     documents, taken = documents_of(by_stage), taken_down(root)
     if taken.is_empty or _has_all(root, pins_of(by_stage.get(LAND, documents))):
         return ""  # all that is on the list now was on the one that each document was compared with
-    for batch in read_shards(root, documents.shards, ["id", "url"]):
-        proofs = evidence(taken, batch["url"], batch["id"]).drop_null()
+    for batch in read_shards(root, documents.shards, KNOWN_BY):
+        proofs = evidence(taken, batch).drop_null()
         if len(proofs):
             return str(proofs[0].as_py())
     return ""

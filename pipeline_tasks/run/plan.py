@@ -23,10 +23,11 @@ from pipeline_tasks.manifest import (
 from pipeline_tasks.profiles.distributions import profiled_by
 from pipeline_tasks.run.history import Past
 from pipeline_tasks.run.request import RefineRequest, Span
+from pipeline_tasks.run.tasks.model_budget import Hours
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.sealed import canonical, split_reference
+from pipeline_tasks.sealed import canonical, digest_of, split_reference
 from pipeline_tasks.stage import VARIABLE, P, Secret, Shards, Stage
 from pipeline_tasks.store import erasures, storage
 from pipeline_tasks.store.files import digest_of_named
@@ -164,6 +165,7 @@ def _io(
         snapshot=str(parent.params.get("snapshot", "")) if parent.landed else "",
         landing=request.landing,
         files=tuple(resources.items()),
+        hours=Hours(card.name, request.model_hours, digest_of(split_reference(request.parent)[0], 32)),
     )
 
 

@@ -105,14 +105,18 @@ def _fault_of(step: Step, check: Callable[[], object]) -> Iterator[Finding]:
         yield Finding(fault=True, where=step.stage, message=message, error=type(error))
 
 
-def _unused_gpus(step: Step) -> Iterator[Finding]:
-    """Find GPUs for a stage none of whose kernels has a model: they would be held, and nobody would use them."""
+def _unused_resources(step: Step) -> Iterator[Finding]:
+    """Find GPUs and hours of a model for a stage none of whose kernels has one: nobody would use them."""
     card = stage_card(step.stage)
-    if step.resources.gpus and not (card.has_state and card.has_state(bind(card, step.params))):
+    has_model = card.has_state is not None and card.has_state(bind(card, step.params))
+    if step.resources.gpus and not has_model:
         message = (
             f"asks for {step.resources.gpus:g} GPUs under `run: resources`, and nothing in it uses one; remove `gpus`, "
             "or give it a model (`embed`, or `score_quality: classifiers`)"
         )
+        yield Finding(fault=True, where=step.stage, message=message)
+    if step.model_hours and not has_model:
+        message = "has hours for a model under `run: model_hours`, and no model; remove them there"
         yield Finding(fault=True, where=step.stage, message=message)
 
 
@@ -187,7 +191,7 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
         columns |= {*stage_card(_reader()).writes.names}
     removed = dict[str, str]()
     for step in recipe.steps:
-        yield from _unused_gpus(step)
+        yield from _unused_resources(step)
         card = stage_card(step.stage)
         passed = (name for name in card.writes.names if name in DOCUMENT.names and _writer(name) != step.stage)
         needed = [*card.reads.names, *passed]  # a stage hands documents on, and writes its other columns itself

@@ -30,6 +30,7 @@ from pipeline_tasks.constraints import (
     PlainWord,
     Range,
     Uri,
+    Weight,
 )
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import LOCAL, ErrorBudget, Resources
@@ -128,7 +129,8 @@ class RefineRequest(Request[RefineReply]):
     manifests (`path@sha256:digest`, relative to `root`; a path alone is not checked), and `history` lists this
     stage's manifests of earlier snapshots, oldest first; in its place `earlier` may name the object that has them. The
     rest decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files;
-    `recipe`, `snapshot` and `run_id` name the run that the request belongs to.
+    `recipe`, `snapshot` and `run_id` name the run that the request belongs to. `model_hours` are the most that the
+    stage's model may have for this parent, 0 for no bound.
     """
 
     verb: ClassVar[str] = "refine"
@@ -149,6 +151,7 @@ class RefineRequest(Request[RefineReply]):
     snapshot: OptionalSnapshot = ""
     run_id: Note = ""
     earlier: OptionalPath = ""
+    model_hours: Weight = 0.0
 
     def __post_init__(self) -> None:
         """Raise RecipeError for a span that runs backwards; the only span of a parent without shards is [0, 0]."""

@@ -21,6 +21,7 @@ NAMES = (
     "filter_toxicity",
     "scrub_pii",
     "decontaminate",
+    "rephrase",
     "filter_generated",
     "scrub_generated",
     "decontaminate_generated",

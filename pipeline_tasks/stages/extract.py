@@ -153,7 +153,7 @@ def extract_pages(pages: Batches, *listed: Keyed, params: Params) -> Batches:
     with borrow_sandbox(limits) as sandbox:
         for batch in pages:
             documents = _documents(batch, sandbox, params)
-            yield _without(documents, evidence(taken, ids=documents["id"]))
+            yield _without(documents, evidence(taken, documents.select(["id"])))
 
 
 def _without(documents: pa.RecordBatch, entries: pa.Array) -> pa.RecordBatch:

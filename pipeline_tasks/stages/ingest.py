@@ -159,7 +159,7 @@ def select_pages(records: Batches, *listed: Keyed, params: Params, revisits: boo
     taken = read_list(params.taken_down, *listed)
     for landed in records:
         batch = _with_types(_with_rights(landed) if params.rights else _without_rights(landed))
-        entries = evidence(taken, batch["url"])
+        entries = evidence(taken, batch)
         is_taken = pc.is_valid(entries)
         if pc.any(is_taken).as_py():  # titles and other fields of a line are in `metadata`
             batch = replace_column(batch, "metadata", pc.if_else(is_taken, None, batch["metadata"]))

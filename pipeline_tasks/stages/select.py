@@ -14,7 +14,7 @@ from pipeline_tasks.conditions import Condition, any_of, failing
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import LOCATOR, Array
+from pipeline_tasks.schema import KNOWN_BY, LOCATOR, PARENT, Array
 from pipeline_tasks.stage import (
     NO_FILE,
     Batches,
@@ -38,8 +38,7 @@ WHERE = "select:where"
 
 SIZE = "cluster_size"
 
-_KEY = ("id", "snapshot")
-_READ = (*_KEY, "url")
+_READ = (*KNOWN_BY, "snapshot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def select(docs: Batches, *listed: Keyed, params: Params) -> Batches:
         failed = pa.array([False] * batch.num_rows) if not failures else any_of([mask for _, mask in failures])
         winners = _winners(batch, leaving)
         none = pa.scalar(None, pa.string())
-        entries = evidence(taken, batch["url"], batch["id"])
+        entries = evidence(taken, batch)
         judged = pc.if_else(pc.is_valid(winners), SUPERSEDED, pc.if_else(failed, WHERE, none))
         reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, judged)
         if reasons.null_count == len(reasons):
@@ -91,18 +90,22 @@ def _sized(docs: Batches, params: Params) -> Batches:
         yield replace_column(batch, SIZE, pc.fill_null(size, 1).combine_chunks())
 
 
-def _keys(rows: pa.RecordBatch | pa.Table) -> Array:
-    """Return the id and the snapshot of each document as one text; ids have 32 digits, and so no other pair has it."""
-    return pc.binary_join_element_wise(*(rows[name].cast(pa.string()) for name in _KEY), "")
+def _keys(rows: pa.RecordBatch | pa.Table, name: str) -> Array:
+    """Return an id and the snapshot of each document as one text; ids have 32 digits, and so no other pair has it."""
+    return pc.binary_join_element_wise(*(rows[column].cast(pa.string()) for column in (name, "snapshot")), "")
 
 
 def _winners(batch: pa.RecordBatch, leaving: KeyedFile | None) -> pa.Array:
-    """Return the winner of each document that leaves, null for any other."""
+    """Return the winner of each document that leaves, by itself or with its parent, null for any other."""
+    winners = pa.nulls(batch.num_rows, pa.string())
     if leaving is None:
-        return pa.nulls(batch.num_rows, pa.string())
-    rows = leaving.rows(batch["id"])
-    places = pc.index_in(_keys(batch), value_set=_keys(rows).combine_chunks())
-    return rows["winner"].take(places).combine_chunks()
+        return winners
+    for name in ("id", PARENT):
+        if name in batch.schema.names:
+            rows = leaving.rows(batch[name])
+            places = pc.index_in(_keys(batch, name), value_set=_keys(rows, "id").combine_chunks())
+            winners = pc.coalesce(winners, rows["winner"].take(places).combine_chunks())
+    return winners
 
 
 def _evidence(

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.schema import KNOWN_BY, LOCATOR
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Keyed, Layer, Shards, Stage, reject
 
 TAKEN_DOWN = "takedown:taken_down"
@@ -27,7 +27,7 @@ def take_down(docs: Batches, *listed: Keyed, params: Params) -> Batches:
 
     taken = read_list(params.taken_down, *listed)
     for batch in docs:
-        proofs = evidence(taken, batch["url"], batch["id"])
+        proofs = evidence(taken, batch)
         if proofs.null_count == len(proofs):
             yield batch
         else:
@@ -37,7 +37,7 @@ def take_down(docs: Batches, *listed: Keyed, params: Params) -> Batches:
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Judge each shard by itself: a shard without such a document has the same layer whatever else is on the list."""
     listed = on.keyed(params.taken_down)
-    return on.map(partial(take_down, params=params), shards, broadcast=listed, layer=Layer(reads=("id", "url")))
+    return on.map(partial(take_down, params=params), shards, broadcast=listed, layer=Layer(reads=KNOWN_BY))
 
 
 def resources(params: Params) -> tuple[str, ...]:

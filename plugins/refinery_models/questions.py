@@ -27,6 +27,11 @@ QUESTIONS = {
         "models",
         was="train-topics",
     ),
+    "model cost": Entry(
+        "refinery_models.commands.generation_cost",
+        "foretell what it costs to have a model write of documents, by a real sample",
+        "models",
+    ),
     "model check": Entry(
         "refinery_models.commands.scorer",
         "measure what a model of scores tells from nonsense, and by what it sorts, before it may decide",

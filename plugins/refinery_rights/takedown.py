@@ -35,6 +35,7 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import current_rows, require_ever
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.request import RefineRequest
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
@@ -283,8 +284,8 @@ def _leaving(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
 
 def _documents(root: str, version: Version, named: TakenDown) -> Iterator[str]:
     """Yield the ids of the documents of a snapshot's version that are named."""
-    for batch in read_shards(root, read_manifest(root, version.refined).shards, ["id", "url"]):
-        yield from batch["id"].filter(pc.is_valid(evidence(named, batch["url"], batch["id"]))).to_pylist()
+    for batch in read_shards(root, read_manifest(root, version.refined).shards, KNOWN_BY):
+        yield from batch["id"].filter(pc.is_valid(evidence(named, batch))).to_pylist()
 
 
 def _returning(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
@@ -296,8 +297,8 @@ def _returning(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
         if TAKEDOWN in version.manifests:
             manifest = read_manifest(root, version.manifests[TAKEDOWN])
             ids: list[str] = []
-            for batch in read_shards(root, manifest.rejects, ["id", "url"]):
-                by_entries, by_others = (evidence(taken, batch["url"], batch["id"]) for taken in (named, others))
+            for batch in read_shards(root, manifest.rejects, KNOWN_BY):
+                by_entries, by_others = (evidence(taken, batch) for taken in (named, others))
                 ids += batch["id"].filter(pc.and_(pc.is_valid(by_entries), pc.is_null(by_others))).to_pylist()
             if ids:
                 yield Affected(version, len(ids), len(manifest.rejects), frozenset(ids))

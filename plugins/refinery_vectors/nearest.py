@@ -106,7 +106,7 @@ def origin_of(
     for snapshot, version in sorted(dataset.versions.items(), reverse=True):
         made = models[snapshot]
         for batch in vectors_of(dataset.root, version, dataset.left) if made else ():
-            is_it = pc.equal(batch["id"], id_) if wanted is None else pc.is_valid(evidence(wanted, batch["url"]))
+            is_it = pc.equal(batch["id"], id_) if wanted is None else pc.is_valid(evidence(wanted, batch))
             for row in batch.filter(is_it).to_pylist():
                 assert made is not None
                 return _origin(row), made.model
@@ -115,7 +115,7 @@ def origin_of(
 
 def _current(dataset: Dataset, table: VectorTable, rows: pa.Table) -> pa.Table:
     """Return the rows of a table whose documents did not leave since it was synced."""
-    left = dataset.left.of(*(rows[name].combine_chunks() for name in ("snapshot", "id", "url")))
+    left = dataset.left.of(rows)
     is_synced = pc.is_in(rows["snapshot"], pa.array(synced(dataset, table), pa.string()))
     return rows.filter(pc.and_(is_synced, pc.invert(left)))
 

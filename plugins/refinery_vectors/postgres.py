@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.publish.datasets.vectors import FACTS, Made
-from pipeline_tasks.schema import EMBEDDING
+from pipeline_tasks.schema import EMBEDDING, KNOWN_BY
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store.credential import database_of
 from pipeline_tasks.text.near.vectors import KIND
@@ -86,10 +86,10 @@ class PostgresTable:
         return self._model
 
     def facts(self) -> Iterator[pa.RecordBatch]:
-        """Yield `snapshot`, `id` and `url` of every document; vectors are not read."""
-        names = ["snapshot", "id", "url"]
+        """Yield the snapshot of every document and by what it is known; vectors are not read."""
+        names = ["snapshot", *KNOWN_BY]
         with self._reading() as cursor:
-            cursor.execute(f"SELECT snapshot, id, url FROM {_quoted(self._name)} ORDER BY snapshot, id")
+            cursor.execute(f"SELECT {', '.join(names)} FROM {_quoted(self._name)} ORDER BY snapshot, id")
             columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
         schema = pa.schema([FACTS.field(name) for name in names])
         yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=schema)

@@ -187,7 +187,7 @@ def _leaving(dataset: Dataset, table: VectorTable) -> Iterator[str]:
     """Yield, as SQL, the documents of a table that left the dataset."""
     ids: dict[str, list[str]] = {}
     for batch in table.facts():
-        rows = batch.filter(dataset.left.of(batch["snapshot"], batch["id"], batch["url"]))
+        rows = batch.filter(dataset.left.of(batch))
         for snapshot, id_ in zip(rows["snapshot"].to_pylist(), rows["id"].to_pylist(), strict=True):
             ids.setdefault(snapshot, []).append(id_)
     for snapshot, named in sorted(ids.items()):
@@ -212,7 +212,7 @@ def _restored(dataset: Dataset, state: State, wanted: Mapping[str, Version]) -> 
 def _has_any(dataset: Dataset, version: Version, rows: pa.Table) -> bool:
     named = in_memory(rows)
     batches = facts_of(dataset.root, version)
-    return any(evidence(named, batch["url"], batch["id"]).null_count < batch.num_rows for batch in batches)
+    return any(evidence(named, batch).null_count < batch.num_rows for batch in batches)
 
 
 def _quoted(text: str) -> str:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, MachineFailed, RecipeError, StorageBusy
 from pipeline_tasks.publish.datasets.vectors import FACTS, Made
-from pipeline_tasks.schema import EMBEDDING
+from pipeline_tasks.schema import EMBEDDING, KNOWN_BY
 from pipeline_tasks.store import storage
 from pipeline_tasks.text.near.vectors import KIND
 
@@ -103,8 +103,8 @@ class VectorTable:
         return self.uri.rpartition("/")[2].removesuffix(SUFFIX)
 
     def facts(self) -> Iterator[pa.RecordBatch]:
-        """Yield `snapshot`, `id` and `url` of every document; vectors are not read."""
-        names = ["snapshot", "id", "url"]
+        """Yield the snapshot of every document and by what it is known; vectors are not read."""
+        names = ["snapshot", *KNOWN_BY]
         yield from self._dataset.scanner(columns=names, filter="id != ''").to_batches()
 
     def vectors_of(self, id_: str) -> pa.Table:

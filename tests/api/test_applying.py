@@ -21,7 +21,7 @@ RAIN = "Rain fell all day on the fields behind the mill, and nobody went out to 
 TEXTS = [(STORY * 6).strip(), (RAIN * 6).strip(), (STORY * 6).strip(), None]
 URLS = [f"https://example.org/{name}" for name in "abcd"]
 
-NEED_MORE = {"decontaminate", "embed", "topics"}
+NEED_MORE = {"decontaminate", "embed", "rephrase", "topics"}
 """Stages with files that no default has."""
 
 

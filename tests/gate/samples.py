@@ -112,6 +112,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500)
     | {"missed_canaries": {"kind": "name", "count": 0, "bins": {}}},
     "decontaminate": numbers(chars=[1000] * 120),
+    "rephrase": numbers(n_generated=[0, 1, 2] * 40, generated_failed=[0.0] * 80, generated_cut=[0.0] * 80),
     "filter_generated": numbers(language=["en", "de"] * 500) | origins_of(generated=10_000, source=10_000),
     "scrub_generated": numbers(pii_email=[0, 1], pii_phone=[0, 0], pii_ip=[0, 0], language=["en", "de"] * 500)
     | {"missed_canaries": {"kind": "name", "count": 0, "bins": {}}}
@@ -415,6 +416,12 @@ def bad_benchmarks(good: Manifest) -> Bad:
     yield losing_a_kind(good, "language")
 
 
+def bad_texts(good: Manifest) -> Bad:
+    yield profiled(good, generated_failed=[0.5] * 1000), None
+    yield profiled(good, generated_cut=[0.0, 1.0, 1.0] * 400), None
+    yield profiled(good, n_generated=[0] * 4000), None
+
+
 def losing_generated(good: Manifest, rows: int, why: str, origin: str = "generated") -> Manifest:
     """Return a manifest as a stage leaves it that rejected so many more documents of an origin."""
     return replace(good, metrics={**good.metrics, "rejects": origins_of(**{f"{origin} {why}": rows})})
@@ -515,6 +522,7 @@ PLANTED = {
     "filter_toxicity": bad_toxicity,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
+    "rephrase": bad_texts,
     "filter_generated": bad_generated,
     "scrub_generated": bad_generated_pii,
     "decontaminate_generated": bad_generated_benchmarks,

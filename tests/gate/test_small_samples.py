@@ -51,6 +51,10 @@ def unread(good: Manifest) -> Manifest:
     return profiled(good, images_read=[0.0] * good.rows)
 
 
+def unwritten(good: Manifest) -> Manifest:
+    return profiled(good, generated_failed=[1.0] * good.rows)
+
+
 def without_topics(good: Manifest) -> Manifest:
     return profiled(good, topic=["unknown"] * good.rows)
 
@@ -79,6 +83,7 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "filter_toxicity": tenth_kept,
     "scrub_pii": half_kept,
     "decontaminate": half_kept,
+    "rephrase": unwritten,
     "filter_generated": none_kept,
     "scrub_generated": half_kept,
     "decontaminate_generated": half_kept,

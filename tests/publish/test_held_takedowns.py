@@ -52,7 +52,11 @@ IDS = ["1", "2", "3", "4", "5", "6", "0" * 32, "ab" * 16]
 
 
 def proofs(taken: TakenDown) -> list[str | None]:
-    return list(evidence(taken, pa.array(URLS, pa.string()), pa.array(IDS, pa.string())).to_pylist())
+    return list(
+        evidence(
+            taken, pa.record_batch({"url": pa.array(URLS, pa.string()), "id": pa.array(IDS, pa.string())})
+        ).to_pylist()
+    )
 
 
 def told(root: str, number: int) -> list[dict[str, Any]]:

@@ -524,3 +524,21 @@ def test_a_store_in_a_bucket_is_synced_and_searched(published: VectorRoot, any_b
     dataset, [table] = dataset_of(published.root, RECIPE), tables(published, store)
     near = nearest_in_table(dataset, table, vector_of(row), [], 5)
     assert near == nearest_in_shards(dataset, dataset.versions, vector_of(row), [], 5)[0]
+
+
+def test_a_generated_document_leaves_with_its_source(published: VectorRoot) -> None:
+    """By the id of the source, which its own row has as parent, and where the source is superseded."""
+    source, other = "a" * 32, "b" * 32
+    parents = [source, other, None, None]
+    published.publish(DAYS[2], texts(7, 4), parents=parents)
+    sync(published.root, RECIPE, published.store)
+    ids = [row["id"] for row in sorted(published.stored(DAYS[2]).values(), key=lambda row: row["url"][-1])]
+    record(published.root, [("doc", source)], "a letter")
+    [done] = sync(published.root, RECIPE, published.store)
+    assert done.removed == 1
+    assert stored(published) == expected(published, DAYS, without=ids[:1])
+    later = "2026-11-22"
+    published.publish(later, texts(8, 3), [{"id": other, "snapshot": DAYS[2], "winner": "c", "winner_snapshot": later}])
+    [done] = sync(published.root, RECIPE, published.store)
+    assert done.removed == 1
+    assert stored(published) == expected(published, (*DAYS, later), without=ids[:2])

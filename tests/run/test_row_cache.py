@@ -34,10 +34,10 @@ def batch(names: Sequence[str | None], score: float = 0.5) -> pa.RecordBatch:
 def store(root: Path, *batches: pa.RecordBatch, at: int) -> None:
     """Add a segment to the cache, and set its time."""
     before = set(root.rglob("*.json"))
-    cached = CachedRows(str(root), PREFIX, ["score"], KnownRows(str(root), ()))
+    cached = CachedRows(str(root), PREFIX, ["score"], KnownRows(str(root), ()), "cpu")
     for rows in batches:
         cached.add(rows)
-    cached.store("cpu")
+    cached.store()
     for path in set(root.rglob("*.json")) - before:
         os.utime(path, (at, at))
 

@@ -1,5 +1,6 @@
 """Selecting: what each condition rejects, by the kind of its column."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,13 @@ import pytest
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.datasets.leaving import KEYS, LEAVING
 from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages.select import SUPERSEDED, Params, select
 from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.shards.segment_writer import store_segment
+from tests.documents import documents
 from tests.refining import commit_parent, refined, rows
 
 NAN = float("nan")
@@ -95,3 +101,16 @@ def test_evidence_is_json_that_every_reader_takes(
     manifest = judged(tmp_path, {name: condition})
     [batch] = read_shards(str(tmp_path), manifest.rejects)
     assert [orjson.loads(evidence) for evidence in batch["evidence"].to_pylist()] == [{name: value} for value in values]
+
+
+def test_a_generated_document_leaves_with_its_superseded_parent(tmp_path: Path) -> None:
+    docs = documents(["source", "one", "two", "three"])
+    source, _, other, _ = docs["id"].to_pylist()
+    docs = docs.append_column("parent", pa.array([None, source, None, other]))
+    gone = {"id": source, "snapshot": "2026-11-20", "winner": "w", "winner_snapshot": "2026-11-21"}
+    rows = pa.RecordBatch.from_pylist([gone], LEAVING)
+    shard = store_segment(str(tmp_path), "superseded", LEAVING, KEYS, iter([rows]))
+    params = Params(superseded=FilePath(f"{tmp_path}/{shard.path}"))
+    [judged] = select(iter(docs.combine_chunks().to_batches()), params=params)
+    assert judged["reason"].to_pylist() == [SUPERSEDED, SUPERSEDED, None, None]
+    assert json.loads(judged["evidence"][1].as_py()) == {"winner": "w"}

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refinery_rights.erasing.documents import Documents
 
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store.shards import name_index, table
 from pipeline_tasks.store.shards.file import ShardWriter
@@ -46,9 +47,15 @@ ENTRIES = st.one_of(
     st.tuples(st.just(SITE), st.sampled_from(HOSTS)),
 )
 ROWS = st.tuples(
-    IDS, ADDRESSES, st.sampled_from("pq"), st.integers(0, 2), st.sampled_from(["r", "s"]), st.sampled_from("de")
+    IDS,
+    ADDRESSES,
+    st.sampled_from("pq"),
+    st.integers(0, 2),
+    st.sampled_from(["r", "s"]),
+    st.sampled_from("de"),
+    st.one_of(st.none(), IDS),
 )
-COLUMNS = ("id", "url", "file", "offset", "record_id", "payload_digest")
+COLUMNS = ("id", "url", "file", "offset", "record_id", "payload_digest", "parent")
 
 
 def batch_of(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> pa.RecordBatch:
@@ -64,8 +71,8 @@ def test_a_row_that_is_taken_down_has_a_name_that_is_asked_for(rows: list[Any], 
     taken = of_entries(entries)
     asked = asked_names(taken)
     for row in rows:
-        batch = batch_of([row], ("id", "url"))
-        if evidence(taken, batch["url"], batch["id"])[0].is_valid:
+        batch = batch_of([row], KNOWN_BY)
+        if evidence(taken, batch)[0].is_valid:
             assert np.isin(names_of(batch), asked).any()
 
 
@@ -75,13 +82,15 @@ def test_every_form_of_an_address_asks_for_every_other_and_for_what_scrubbing_le
     scrubbed = 0
     for form in FORMS:
         taken = of_entries([(URL, form)])
-        same = evidence(taken, rows["url"]).is_valid().to_pylist()
+        same = evidence(taken, rows.select(["url"])).is_valid().to_pylist()
         assert all(np.isin(names[at], asked_names(taken)).any() for at in range(len(FORMS)) if same[at])
         scrubbed += "jane" in form and any(same[at] for at in range(len(FORMS)) if "EMAIL" in FORMS[at])
     assert scrubbed >= len(HOSTS)
 
 
 TABLES = [
+    ("id", "url", "snapshot", "file", "offset", "record_id", "payload_digest", "parent"),
+    ("id", "parent"),
     ("id", "url", "snapshot", "file", "offset", "record_id", "payload_digest"),
     ("url", "snapshot", "file", "offset", "record_id", "payload_digest"),
     ("url", "payload_digest"),

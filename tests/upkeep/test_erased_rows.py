@@ -9,7 +9,8 @@ import pytest
 import zstandard
 from refinery_rights.erasing.samples import Probes
 
-from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, can_say, sayable, saying
+from pipeline_tasks.schema import GENERATED
+from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, blanked_entries, can_say, sayable, saying
 
 ROWS = pa.RecordBatch.from_pylist(
     [
@@ -133,3 +134,18 @@ def test_tokens_are_found_in_packed_ids_of_any_width() -> None:
     blank = Probes()
     blank.add_tokens([0] * 40)
     assert not blank.tokens_in(bytes(400)), "an erased document has no tokens to look for"
+
+
+def test_lists_of_generated_texts_keep_their_lengths_which_others_count() -> None:
+    made = {"prompt": "qa", "text": "Jane lived here", "seed": 7, "stop": "stop"}
+    lists = pa.array([[made, made], [], None], pa.list_(GENERATED))
+    rows = pa.record_batch({"id": ["a", "b", "c"], "file": ["f"] * 3, "generated": lists})
+    after = blanked(rows, pa.array([{"url": None}, {"url": None}, None], ADDRESS))["generated"]
+    assert [each and [entry["text"] for entry in each] for each in after.to_pylist()] == [[None, None], [], None]
+    assert [entry["seed"] for entry in after[0].as_py()] == [7, 7]
+
+
+def test_one_generated_text_of_several_is_blanked() -> None:
+    lists = pa.array([[{"text": "one"}, {"text": "two"}], None, [{"text": "three"}]], pa.list_(GENERATED))
+    after = blanked_entries(lists, [[1], [], []]).to_pylist()
+    assert [each and [entry["text"] for entry in each] for each in after] == [["one", None], None, ["three"]]

@@ -17,6 +17,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.file_types import OWN, brought_types
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.document.generated import generated_of
 from pipeline_tasks.inspect.document.page_blocks import PageBlocks, block_lines, page_blocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, TextEdit, changes
 from pipeline_tasks.inspect.document.trace import landed_header
@@ -27,6 +28,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.schema import GENERATED_TEXTS
 from pipeline_tasks.stage import LANDING, Shard, Shards
 from pipeline_tasks.store.shards.matching_rows import MatchingRows
 from pipeline_tasks.text.urls.takedown import DOC
@@ -40,7 +42,19 @@ PLACE = ("snapshot", "file", "offset")
 ORIGIN = (*PLACE, "record_id", "url", "crawled_at")
 TEXT, BLOCKS = "text", "blocks"
 UNSHOWN = frozenset(
-    (*ORIGIN, TEXT, "title", "tokens", "id", "source", "length", "payload_digest", "reason", "evidence")
+    (
+        *ORIGIN,
+        TEXT,
+        "title",
+        GENERATED_TEXTS,
+        "tokens",
+        "id",
+        "source",
+        "length",
+        "payload_digest",
+        "reason",
+        "evidence",
+    )
 )
 """Columns that are no finding of a stage, or that are as long as the text."""
 
@@ -387,6 +401,7 @@ def document_lines(shown: Document, pages: Sequence[PageBlocks | None]) -> Itera
         yield f"record    {record.record_id} in {shown.landing}/{record.file} at byte {record.offset:,}"
         yield f"          {record.url or 'no URL'}, crawled {record.crawled_at or 'at an unknown time'}"
         yield from (f"          {line}" for line in file_lines(record.facts))
+        yield from [f"          generated {made.line}"] if (made := generated_of(record.facts)) else []
         yield from (f"          {line}" for line in landed_header(shown.landing, asdict(record)))
         edits = {edit.stage: edit for edit in record.edits}
         for step in record.steps:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
+from pipeline_tasks.inspect.document.generated import Generated, found_generated
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
 from pipeline_tasks.landing.first_look import OF_TABLES
@@ -17,6 +18,7 @@ from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.publish.datasets.decoding import decoder_of
 from pipeline_tasks.publish.datasets.published_shards import PublishedShards, Spot, open_build, refined_version
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.schema import PARENT
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import clears_personal_data
 
@@ -29,7 +31,8 @@ class Trace:
     """A token's way back. `header` is the first line and the identifying fields of the record as landed.
 
     `redactions` is the command that lists what was replaced in the document ("" where nothing was looked for).
-    `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it is.
+    `position` counts pads, `sequence` is within `shard`, and `copy` is which use of the document it is. `generated` is
+    how a model wrote the document, of which the record is that of the source.
     """
 
     position: int
@@ -48,6 +51,7 @@ class Trace:
     redactions: str = ""
     shard: int = 0
     copy: int = 0
+    generated: Generated | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +158,7 @@ def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text
         landed=f"{version.landing}/{piece['file']}",
         header=tuple(landed_header(version.landing, piece, most_bytes)),
         redactions=_redactions(root, version, piece) if any(map(clears_personal_data, version.manifests)) else "",
+        generated=found_generated(root, version, piece["id"]) if piece.get(PARENT) else None,
     )
 
 
@@ -228,6 +233,7 @@ def trace_lines(traced: Trace) -> Iterator[str]:
     yield f"token      {traced.position:,}: {f'shard {traced.shard:,}, ' if traced.shard else ''}{place}"
     yield f"text       ...{' '.join(traced.text.split())}..."
     yield f"document   {traced.document}, token {traced.in_document:,} in it"
+    yield from [f"generated  {traced.generated.line}"] if traced.generated else []
     yield f"url        {traced.url}"
     yield f"record     {traced.record} in {traced.landed} at byte {traced.offset:,} (snapshot {traced.snapshot})"
     for line in traced.header:

@@ -168,7 +168,11 @@ def search_urls(
     """
     _require_documents(version)
     taken, conditions = of_entries(valid_entries([(URL, url)])), _conditions(root, version, where)
-    wanted = Wanted(URL, lambda urls: pc.is_valid(evidence(taken, urls)), "", conditions, kept_only)
+
+    def is_wanted(urls: Array) -> Array:
+        return pc.is_valid(evidence(taken, pa.record_batch({URL: urls})))
+
+    wanted = Wanted(URL, is_wanted, "", conditions, kept_only)
     return _searched(root, version, url, wanted, bounds)
 
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from pipeline_tasks.publish.datasets.published_shards import open_build, open_li
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, require_size
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.store.shards.name_index import NameIndex
 from pipeline_tasks.store.shards.names import asked_names
 from pipeline_tasks.text.base.key_filter import has_hashes
@@ -32,8 +33,6 @@ pc: Any = pyarrow.compute
 
 MOST_BYTES = 1_000_000_000
 """Bytes of texts that a search for a phrase reads, unless more are asked for."""
-
-SHOWN = ("id", "url", "snapshot", "sequence", "start", "length", "copy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,10 @@ class Use:
     id: str
     url: str
     snapshot: str
+
+
+SHOWN = tuple(column.name for column in fields(Use)[3:])
+"""Columns of a lineage that a use has."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -206,8 +209,8 @@ def _lineages(root: str, version: Version) -> list[PublishedFile]:
 
 def _rows(root: str, version: Version, file: PublishedFile, taken: TakenDown) -> Iterator[dict[str, Any]]:
     with open_lineage(root, file, version.way_out) as lineage:
-        for batch in lineage.iter_batches(columns=list(SHOWN)):
-            yield from batch.filter(pc.is_valid(evidence(taken, batch["url"], batch["id"]))).to_pylist()
+        for batch in lineage.iter_batches(columns=[*dict.fromkeys((*SHOWN, *KNOWN_BY))]):
+            yield from batch.filter(pc.is_valid(evidence(taken, batch))).select(SHOWN).to_pylist()
 
 
 def use_lines(found: Sequence[Use]) -> Iterator[str]:

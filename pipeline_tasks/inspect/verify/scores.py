@@ -52,6 +52,7 @@ class Rescored:
 
     Of the documents `largest` is the largest difference between two scores from 0 to 1, and `tolerance` the largest
     that may be. `hardware` is what computed them again; `computed_by` has rows by the hardware that receipts name.
+    `done` is what was done again.
     """
 
     manifest: str
@@ -63,6 +64,7 @@ class Rescored:
     hardware: str = ""
     computed_by: Mapping[str, int] = field(default_factory=dict)
     skipped: str = ""
+    done: str = "scored"
 
 
 def classifiers_of(manifest: Manifest) -> Mapping[str, Any]:
@@ -78,15 +80,15 @@ def check_scores(root: str, recipe: str, read: Committed, sample: Sample, findin
     """
     manifest, written = read.manifest, classifiers_of(read.manifest)
     shards = (*manifest.shards, *manifest.rejects)
-    whole = not any(findings.is_damaged(f"{root}/{shard.path}") for shard in manifest.stored)
+    whole = _is_whole(manifest, root, findings)
     names = [f"score_{name}" for name in sorted(written)]
-    documents = _drawn(root, shards, sample.documents, manifest.fingerprint, names) if whole and written else []
+    documents = drawn(root, shards, sample.documents, manifest.fingerprint, names) if whole and written else []
     states = _states(root, manifest) if written else NO_STATES
     for name in sorted(written):
         rows = sum(shard.rows for shard in shards)
         about = Rescored(read.path, name, of=rows, computed_by=states.hardware.get(name, {}))
         try:
-            _require_comparable(manifest, whole=whole)
+            require_comparable(manifest, STAGE.version, root, findings)
             classifier = _classifier(written[name], _model(name, recipe, sample))
             scorer = load(classifier)
         except (RefineryError, OSError) as error:
@@ -102,13 +104,17 @@ def check_scores(root: str, recipe: str, read: Committed, sample: Sample, findin
         yield replace(about, documents=len(found), largest=largest, tolerance=most, hardware=scorer.hardware)
 
 
-def _require_comparable(manifest: Manifest, *, whole: bool) -> None:
-    """Raise RecipeError for scores that cannot be compared with what this release computes."""
-    if not whole:
+def _is_whole(manifest: Manifest, root: str, findings: Findings) -> bool:
+    return not any(findings.is_damaged(f"{root}/{shard.path}") for shard in manifest.stored)
+
+
+def require_comparable(manifest: Manifest, version: int, root: str, findings: Findings) -> None:
+    """Raise RecipeError for rows that cannot be compared with what version `version` of their stage computes."""
+    if not _is_whole(manifest, root, findings):
         message = "a shard is damaged, which is a problem of its own; heal it first"
         raise RecipeError(message)
-    if manifest.version != STAGE.version:
-        message = f"version {manifest.version} of the stage scored them, and this release has version {STAGE.version}"
+    if manifest.version != version:
+        message = f"version {manifest.version} of the stage computed them, and this release has version {version}"
         raise RecipeError(message)
 
 
@@ -140,8 +146,13 @@ def _classifier(written: Mapping[str, Any], where: str) -> Classifier:
 
 def _states(root: str, manifest: Manifest) -> StateCost:
     """Return what computed the rows that a manifest rests on, by the receipts beside them."""
+    return states_in(root, manifest, [shard for shard in manifest.below if is_shared(shard.path)])
+
+
+def states_in(root: str, manifest: Manifest, shards: Iterable[Shard]) -> StateCost:
+    """Return what computed the rows of shards that a manifest names, by the receipts beside them."""
     store, named, states = storage.connect(root), {shard.path for shard in manifest.stored}, NO_STATES
-    for folder in sorted({shard.path.rpartition("/data/")[0] for shard in manifest.below if is_shared(shard.path)}):
+    for folder in sorted({shard.path.rpartition("/data/")[0] for shard in shards}):
         for entry in store.list(f"{folder}/receipts"):
             with suppress(RefineryError):  # one that is damaged is a problem of its own
                 receipt = load_receipt(store.read(entry.path))
@@ -159,26 +170,30 @@ class Document(NamedTuple):
     row: pa.RecordBatch
 
 
-def _drawn(root: str, shards: Sequence[Shard], count: int, seed: str, scores: Sequence[str]) -> list[Document]:
+def drawn(
+    root: str, shards: Sequence[Shard], count: int, seed: str, columns: Sequence[str], counted: str = ""
+) -> list[Document]:
     """Return the documents with the lowest hashes of their ids; another version's `seed` draws others.
 
-    Reads the ids of all documents, and the texts of the shards that have a drawn one.
+    Reads the ids of all documents, and the texts of the shards that have a drawn one. With `counted`, documents are
+    drawn of which that column is above 0.
     """
-    lowest = heapq.nsmallest(count, _ranked(root, shards, seed))
+    lowest = heapq.nsmallest(count, _ranked(root, shards, seed, counted))
     ids = pa.array(sorted({key for _, key, _ in lowest}), pa.string())
-    drawn = []
+    found = []
     for at in sorted({at for _, _, at in lowest}):
-        for batch in read_shards(root, [shards[at]], ["id", "text", *scores]):
+        for batch in read_shards(root, [shards[at]], ["id", "text", *columns]):
             is_drawn = pc.is_in(batch.column("id"), value_set=ids)
             chosen = batch.filter(pc.and_(is_drawn, pc.not_equal(batch.column("text"), "")))  # an erased one has none
-            drawn += [Document(shards[at], chosen.slice(row, 1)) for row in range(chosen.num_rows)]
-    return drawn
+            found += [Document(shards[at], chosen.slice(row, 1)) for row in range(chosen.num_rows)]
+    return found
 
 
-def _ranked(root: str, shards: Sequence[Shard], seed: str) -> Iterator[tuple[bytes, str, int]]:
+def _ranked(root: str, shards: Sequence[Shard], seed: str, counted: str) -> Iterator[tuple[bytes, str, int]]:
     """Yield the rank and the id of each document, and the number of its shard."""
     for at, shard in enumerate(shards):
-        for batch in read_shards(root, [shard], ["id"]):
+        for rows in read_shards(root, [shard], ["id", *([counted] if counted else [])]):
+            batch = rows.filter(pc.greater(rows.column(counted), 0)) if counted else rows
             for key in batch.column("id").drop_null().to_pylist():
                 yield hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest(), key, at
 
@@ -234,5 +249,5 @@ def rescored_lines(rescored: Iterable[Rescored]) -> Iterator[str]:
             continue
         yield (
             f"scores     {each.classifier} in {each.manifest}{computed}: {each.documents:,} of {each.of:,} documents "
-            f"scored again on {each.hardware}; largest difference {each.largest:g}, tolerated {each.tolerance:g}"
+            f"{each.done} again on {each.hardware}; largest difference {each.largest:g}, tolerated {each.tolerance:g}"
         )

@@ -26,6 +26,7 @@ from pipeline_tasks.inspect.verify.log import (
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
 from pipeline_tasks.inspect.verify.objects import Expected, check_objects
 from pipeline_tasks.inspect.verify.published import Pairs, check_entry, check_published, published_files
+from pipeline_tasks.inspect.verify.recomputed import check_again, recomputes
 from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
 from pipeline_tasks.inspect.verify.stored import check_stored
@@ -239,6 +240,9 @@ def _rescored(root: str, pairs: Pairs, sample: Sample, findings: Findings) -> It
     for recipe, read in scored.values():
         if sample.documents:
             yield from check_scores(root, recipe, read, sample, findings)
+            yield from check_again(root, recipe, read, sample, findings)
+        elif recomputes(read.manifest):
+            findings.note(f"{read.where}: what its model computed was not computed again; --scores N does so")
         elif names := ", ".join(sorted(classifiers_of(read.manifest))):
             findings.note(f"{read.where}: scores of {names} were not computed again; --scores N does so")
 

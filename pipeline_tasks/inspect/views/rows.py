@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.inspect.views.column_types import schema_of, united
 from pipeline_tasks.manifest import schema_pairs
-from pipeline_tasks.schema import DOCUMENT, VERDICT
+from pipeline_tasks.schema import DOCUMENT, KNOWN_BY, VERDICT
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current
@@ -29,7 +29,7 @@ STAGE = "stage"
 PAYLOAD = "payload"
 """The column of raw bytes: they are where they landed, and no view has it."""
 
-URL, ID = "url", "id"
+ID = "id"
 
 ALWAYS = pa.schema([pa.field(STAGE, pa.string()), *VERDICT, *DOCUMENT])
 """Columns that rows have that were not kept, whichever they are: a query may name them where there are none."""
@@ -50,12 +50,8 @@ class Hidden:
 
     def visible(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of documents that are not taken down, and count the others."""
-        names = batch.schema.names
-        urls, ids = (batch.column(name) if name in names else None for name in (URL, ID))
-        if urls is None and ids is None:
-            return batch  # rows of records that nobody could read
         with self.lock:  # several views may be read at once
-            is_taken = pc.is_valid(evidence(self.taken, urls, ids))
+            is_taken = pc.is_valid(evidence(self.taken, batch))
             left = batch.filter(pc.invert(is_taken))
             self.rows += batch.num_rows - left.num_rows
         return left
@@ -86,7 +82,7 @@ class Rows:
         DigestMismatch names a shard whose bytes were changed: nothing of it is yielded.
         """
         wanted = pa.schema([self.schema.field(name) for name in columns])
-        named = {*columns, *(() if self.hidden.is_empty else (URL, ID))}
+        named = {*columns, *(() if self.hidden.is_empty else KNOWN_BY)}
         read = self.read or pa.schema([column for column in self.schema if column.name in named - {STAGE}])
         for part in self.parts:
             for batch in read_shards(self.root, part.shards, read):

@@ -13,7 +13,6 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.search import Bounds, search_texts
 from pipeline_tasks.inspect.why.records import (
     IS_GENERATED,
-    PARENT,
     PUBLISHED,
     Reading,
     Record,
@@ -27,6 +26,7 @@ from pipeline_tasks.inspect.why.sought import WWW, Sought, sought
 from pipeline_tasks.inspect.why.standing import looked_up, nearest, replaced, standings, taken_down, used
 from pipeline_tasks.inspect.why.story import Story
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.schema import PARENT
 from pipeline_tasks.store.storage import require_root
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.takedown import DOC

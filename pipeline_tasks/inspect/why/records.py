@@ -22,15 +22,13 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.schema import KNOWN_BY, PARENT
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_in_order, read_shards
 
 pc: Any = pyarrow.compute
 
-PARENT = "parent"
-"""The column of a generated document that has the id of its source: who asks for the source is told of both."""
-
-TOLD = ("id", "url", "crawled_at", "file", "offset", "reason", "evidence", PARENT)
+TOLD = (*KNOWN_BY, "crawled_at", "file", "offset", "reason", "evidence")
 """Columns that tell of a record, and of a generated document which document it was made of."""
 
 PUBLISHED, RETRACTED = "published", "retracted"
@@ -63,7 +61,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that was found: its snapshot, and what `stage` did with it, for which reason."""
+    """A record that was found: its snapshot, and what `stage` did with it, for which reason.
+
+    `parent` is the document that a generated one was made of, "" of any other.
+    """
 
     of: Snapshot
     stage: str
@@ -76,6 +77,11 @@ class Record:
     reason: str = ""
     evidence: str = ""
     parent: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The documents whose takedown or end is one of it, too: itself, and of a generated one its source."""
+        return tuple(filter(None, (self.id, self.parent)))
 
     @property
     def is_published(self) -> bool:

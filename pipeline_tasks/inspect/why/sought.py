@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
@@ -81,7 +82,7 @@ class Sought:
         """What says which values of the column are wanted."""
         if self.kind == "address":
             listed = of_entries(self.entries)
-            return lambda urls: pc.is_valid(evidence(listed, urls))
+            return lambda urls: pc.is_valid(evidence(listed, pa.record_batch({URL: urls})))
         return lambda ids: pc.fill_null(pc.starts_with(ids, self.value), fill_value=False)
 
 

@@ -21,6 +21,7 @@ from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.superseded import read_replaced, read_superseded
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.schema import PARENT
 from pipeline_tasks.store.erasures import completed
 from pipeline_tasks.store.taken_down import takedowns
 from pipeline_tasks.store.taken_down import taken_down as taken_down_now
@@ -87,7 +88,7 @@ def _later(root: str, found: Iterable[Record]) -> Iterator[Replaced]:
     """Yield the documents among kept records that later snapshots superseded, or whose address has a newer one."""
     kept = sorted((record for record in found if record.is_published), key=lambda record: record.of.recipe)
     for recipe, records in groupby(kept, key=lambda record: record.of.recipe):
-        own = {(record.id, record.of.name) for record in records}
+        own = {(id_, record.of.name) for record in records for id_ in record.ids}
         ids = pa.array(sorted({id_ for id_, _ in own}), pa.string())
         for batch in read_superseded(root, recipe):
             for row in batch.filter(pc.is_in(batch["id"], value_set=ids)).to_pylist():
@@ -163,9 +164,10 @@ def taken_down(root: str, wanted: Sought, found: Sequence[Record]) -> list[Taken
 def _proofs(listed: TakenDown, wanted: Sought, found: Sequence[Record]) -> Iterator[tuple[int | None, str]]:
     """Yield the evidence of takedowns with the place of the record that it is of, None for what is sought itself."""
     asked = {kind: [value for each, value in wanted.entries if each == kind] for kind in (URL, DOC)}
-    urls = pa.array([*asked[URL], *(record.url for record in found)], pa.string())
-    ids = pa.array([*asked[DOC], *(record.id for record in found)], pa.string())
-    proofs = ((URL, evidence(listed, urls=urls)), (DOC, evidence(listed, ids=ids)))
+    urls, ids = [*asked[URL], *(record.url for record in found)], [*asked[DOC], *(record.id for record in found)]
+    parents = [*([""] * len(asked[DOC])), *(record.parent for record in found)]
+    by_url, by_id = pa.record_batch({"url": urls}), pa.record_batch({"id": ids, PARENT: parents})
+    proofs = ((URL, evidence(listed, by_url)), (DOC, evidence(listed, by_id)))
     for kind, column in proofs:
         for at, proof in enumerate(column.to_pylist(), -len(asked[kind])):
             if proof:
@@ -190,7 +192,7 @@ def _standing(record: Record, taken: str, gone: Container[tuple[str, str, str]])
         return RETRACTED if record.of.state == RETRACTED else "not published"
     if taken:
         return taken
-    if (record.of.recipe, record.of.name, record.id) in gone:
+    if any((record.of.recipe, record.of.name, id_) in gone for id_ in record.ids):
         return SUPERSEDED
     return TRIAL if is_trial(record.of.recipe) else IN
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute
 from pipeline_tasks.publish.datasets.leaving import superseded_within
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.schema import EMBEDDING, EMBEDDING_MODEL
+from pipeline_tasks.schema import EMBEDDING, EMBEDDING_MODEL, KNOWN_BY, PARENT, Array
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -34,6 +35,7 @@ FACTS = pa.schema(
         pa.field("score", pa.float64()),
         pa.field("document_type", pa.string()),
         pa.field("topic", pa.string()),
+        pa.field(PARENT, pa.string()),  # of a generated document the one that it was made of
     ]
 )
 """What is known of a document besides its vector, null where its recipe has no stage that says so; there is no text."""
@@ -46,20 +48,23 @@ class Left:
     superseded: Mapping[str, pa.Array]
     taken: TakenDown
 
-    def has(self, snapshot: str, ids: pa.Array, urls: pa.Array) -> pa.Array:
+    def has(self, snapshot: str, rows: pa.RecordBatch) -> pa.Array:
         """Return whether each document of a snapshot left."""
-        taken = pc.is_valid(evidence(self.taken, urls, ids))
-        superseded = self.superseded.get(snapshot)
-        return taken if superseded is None else pc.or_(taken, pc.is_in(ids, superseded))
+        return pc.or_(pc.is_valid(evidence(self.taken, rows)), self._is_superseded(snapshot, rows))
 
-    def of(self, snapshots: pa.Array, ids: pa.Array, urls: pa.Array) -> pa.Array:
+    def of(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
         """Return whether each document, of any snapshot, left."""
-        mask = pc.is_valid(evidence(self.taken, urls, ids))
-        for snapshot in snapshots.unique().to_pylist():
-            if snapshot in self.superseded:
-                here = pc.and_(pc.equal(snapshots, snapshot), pc.is_in(ids, self.superseded[snapshot]))
-                mask = pc.or_(mask, here)
+        mask: Array = pc.is_valid(evidence(self.taken, rows))
+        for snapshot in rows["snapshot"].unique().to_pylist():
+            here = pc.and_(pc.equal(rows["snapshot"], snapshot), self._is_superseded(snapshot, rows))
+            mask = pc.or_(mask, here)
         return mask
+
+    def _is_superseded(self, snapshot: str, rows: pa.RecordBatch | pa.Table) -> Array:
+        """Return whether each document, or its parent, is superseded as one of a snapshot."""
+        names = [name for name in ("id", PARENT) if name in rows.schema.names]
+        known = self.superseded.get(snapshot, pa.array([], pa.string()))
+        return reduce(pc.or_, (pc.is_in(rows[name], value_set=known) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +139,15 @@ def vectors_of(
     seen: set[str] = set()
     read = manifest.shards if shards is None else shards
     for batch in read_shards(root, read, columns) if EMBEDDING in columns else ():
-        stays = pc.and_(_has_vector(batch), pc.invert(left.has(version.snapshot, batch["id"], batch["url"])))
+        stays = pc.and_(_has_vector(batch), pc.invert(left.has(version.snapshot, batch)))
         rows = _first(batch.filter(stays), seen)
         if rows.num_rows:
             yield _facts(rows, version.snapshot)
 
 
 def facts_of(root: str, version: Version) -> Iterator[pa.RecordBatch]:
-    """Yield `id` and `url` of a version's documents; vectors are not read."""
-    yield from read_shards(root, read_manifest(root, version.refined).shards, ["id", "url"])
+    """Yield the columns by which a version's documents are known; vectors are not read."""
+    yield from read_shards(root, read_manifest(root, version.refined).shards, KNOWN_BY)
 
 
 def _has_vector(batch: pa.RecordBatch) -> pa.Array:

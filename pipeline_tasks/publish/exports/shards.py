@@ -9,6 +9,7 @@ of a document ends, and the end of each sequence that has pads. `.lineage.parque
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.exports.sequences import Packing, keys_of, not_packed
 from pipeline_tasks.publish.exports.tokens import DType, write_bin
+from pipeline_tasks.schema import PARENT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store.reading import read_shards
@@ -30,7 +32,7 @@ from pipeline_tasks.text.base.key_pages import NAMES
 
 pc: Any = pyarrow.compute
 
-_ORIGIN = ("snapshot", "file", "offset", "record_id", "url")
+_ORIGIN = ("snapshot", "file", "offset", "record_id", "url", PARENT)
 
 PIECES = pa.schema(
     [
@@ -47,7 +49,10 @@ PIECES = pa.schema(
         pa.field("url", pa.string()),
     ]
 )
-"""One row per piece, by sequence and start; the last five columns, `_ORIGIN`, locate the landed record."""
+"""One row per piece, by sequence and start; the last five columns, of `_ORIGIN`, locate the landed record."""
+
+GENERATED_PIECES = PIECES.append(pa.field(PARENT, pa.string()))
+"""The columns where documents may be generated ones: `parent` is null of those that are not."""
 
 GROUP_ROWS = 1 << 16
 """Rows of a row group of a lineage."""
@@ -112,9 +117,11 @@ def write(shard: PackedShard, folder: Path) -> dict[str, int]:
 
 def write_lineage(local: Path, batches: Iterable[pa.RecordBatch], *, named: bool = True) -> None:
     """Write a lineage, a row group for each batch; with a filter over the names of its rows behind them if `named`."""
-    names = Names(PIECES) if named else None
-    with pa.OSFile(str(local), "wb") as file, pq.ParquetWriter(file, PIECES, write_page_checksum=True) as writer:
-        for batch in batches:
+    first = next(rows := iter(batches), None)
+    schema = PIECES if first is None or PARENT not in first.schema.names else GENERATED_PIECES
+    names = Names(schema) if named else None
+    with pa.OSFile(str(local), "wb") as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+        for batch in chain(() if first is None else [first], rows):
             if names:
                 names.add(batch)
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
@@ -160,9 +167,10 @@ def _with_origins(pieces: pa.Table, shard: PackedShard) -> pa.Table:
         missing = pieces["id"][pc.index(pc.is_null(at), True).as_py()].as_py()
         where = f"{shard.root}/{shard.packed.path}"
         raise not_packed(where, missing)
-    origins = {name: documents[name].take(at) for name in _ORIGIN}
+    origins = {name: documents[name].take(at) for name in _ORIGIN if name in documents.column_names}
     columns = {**{name: pieces[name] for name in pieces.column_names}, **origins}
-    return pa.table([columns[name] for name in PIECES.names], schema=PIECES)
+    schema = GENERATED_PIECES if PARENT in columns else PIECES
+    return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 def _documents(shard: PackedShard, keys: pa.ChunkedArray) -> pa.Table:
@@ -187,7 +195,7 @@ def _numbered(batch: pa.RecordBatch) -> pa.Table:
     table = pa.Table.from_batches([batch])
     if "copy" not in table.column_names:
         table = table.append_column("copy", pa.array(np.zeros(table.num_rows, np.int32)))
-    return table.select(["id", "copy", *_ORIGIN])
+    return table.select([name for name in ("id", "copy", *_ORIGIN) if name in table.column_names])
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:

@@ -4,10 +4,11 @@ An erasure appends to its log before it looks at the root, and after it has rewr
 and looks at the log behind its own write. So either the erasure finds the shards, or the task finds the erasure.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipeline_tasks.errors import JobLost
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import LOG, Erasure, erasures
@@ -15,16 +16,15 @@ from pipeline_tasks.store.shards.rows import layers_of, read_shard
 from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.urls.takedown import evidence
 
-KNOWN_BY = ("id", "url")
-"""Columns by which rows are known to be of a document that is taken down."""
 
-
-def require_unerased(root: str, since: int, inputs: Sequence[Shards], stored: Iterable[Shard | None]) -> None:
+def require_unerased(
+    root: str, since: int, inputs: Sequence[Shards], stored: Iterable[Shard | None], cached: Sequence[str] = ()
+) -> None:
     """Raise JobLost if an erasure after entry `since` of the log has changed what a task had read.
 
     `inputs` are its shards, none of rows that came by a shuffle: these may be of any. Landed files are no objects of
     the root: what is read of them is changed by any erasure. The stored shards that have a document which is taken down
-    are removed; the next attempt reads what is left of its rows.
+    are removed; the next attempt reads what is left of its rows. What it has `cached`, by path, is removed in any case.
     """
     if storage.connect(root).size(LOG.entry_path(since + 1)) is None:
         return
@@ -32,7 +32,7 @@ def require_unerased(root: str, since: int, inputs: Sequence[Shards], stored: It
     if not later or (any(inputs) and not any(_is_changed(root, later, shard) for part in inputs for shard in part)):
         return
     with_documents = {shard.path for shard in stored if shard and shard.rows and _has_documents(root, shard)}
-    storage.connect(root).delete_many(sorted(with_documents))
+    storage.connect(root).delete_many([*cached, *sorted(with_documents)])
     message = (
         f"{root}/{LOG.entry_path(later[-1].number)}: documents that takedown {later[-1].takedown} names were erased "
         "while a task read them; what it stored is not committed, and it has to run again"
@@ -47,12 +47,4 @@ def _is_changed(root: str, later: Sequence[Erasure], shard: Shard) -> bool:
 
 def _has_documents(root: str, shard: Shard) -> bool:
     taken = replace(taken_down(root), ever=True)
-    return any(len(evidence(taken, *columns).drop_null()) for columns in _known_by(root, shard))
-
-
-def _known_by(root: str, shard: Shard) -> Iterator[tuple[object, object]]:
-    """Yield the addresses and the ids of a shard, None where it has none."""
-    for batch in read_shard(root, shard, columns=KNOWN_BY):
-        url, id_ = (batch.column(name) if name in batch.schema.names else None for name in ("url", "id"))
-        if url is not None or id_ is not None:
-            yield url, id_
+    return any(len(evidence(taken, batch).drop_null()) for batch in read_shard(root, shard, columns=KNOWN_BY))

@@ -170,6 +170,8 @@ class CachedRows:
         self._root, self._prefix, self._columns, self.known = root, prefix, columns, known
         self._hardware = hardware
         self._batches: list[pa.RecordBatch] = []
+        self.stored: tuple[str, ...] = ()
+        """The paths of what was stored: of the object that names the segment, and of that."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows that a kernel yielded."""
@@ -178,7 +180,7 @@ class CachedRows:
         keys = text_keys(batch.column(TEXT))
         self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 
-    def flush(self) -> None:
+    def stop(self) -> None:
         """Keep nothing of a task that fails: its rows are kept when it ends."""
 
     def store(self) -> dict[str, int]:
@@ -188,7 +190,7 @@ class CachedRows:
         table = pa.Table.from_batches(self._batches)
         table = table.append_column(HARDWARE, self._computed_by(table.column(KEY)))
         counts = pc.value_counts(table.column(HARDWARE))
-        store_rows(self._root, self._prefix, table)
+        self.stored = store_rows(self._root, self._prefix, table)
         return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
 
     def _computed_by(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,5 +1,6 @@
 """Tasks, which an engine hands to workers: one kernel over one shard or bucket, and the receipt of what it stored."""
 
+import contextlib
 import functools
 import itertools
 import socket
@@ -7,7 +8,6 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar, cast
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED
-from pipeline_tasks.errors import ContractError, KernelFailed, cause
+from pipeline_tasks.errors import ContractError, KernelFailed, RefineryError, cause
 from pipeline_tasks.libraries import Libraries, installed, release, require_same
 from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import profile
@@ -27,6 +27,7 @@ from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.fence import require_unerased
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
+from pipeline_tasks.run.tasks.model_budget import NO_HOURS, Hours, ModelBudget
 from pipeline_tasks.run.tasks.poison import NAMED, is_of_rows, require_sound
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
 from pipeline_tasks.run.tasks.row_parts import RowParts
@@ -68,7 +69,8 @@ class StageIO:
     id and the folder of the landed snapshot; `files` are the paths of what the stage reads, with digests, and `implied`
     those of them that no param has, such as a packaged model or the files of a folder: any kernel may read them.
     `libraries`, `writer` and `release` are the versions of what decides and writes rows where the stage was planned: a
-    worker with others refuses its tasks. `erasures` is the number of the last erasure before anything was read.
+    worker with others refuses its tasks. `erasures` is the number of the last erasure before anything was read. `hours`
+    are those that the stage's model may have.
     """
 
     root: str
@@ -86,6 +88,7 @@ class StageIO:
     writer: str = WRITER
     release: str = _RELEASE
     erasures: int = 0
+    hours: Hours = NO_HOURS
 
 
 Stream = Batches | HistoryReader | LayerInput
@@ -286,20 +289,21 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
     started, cpu = time.perf_counter(), _processor_time()
     counted, below = _Counted(first), first if isinstance(first, LayerInput) else None
     with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
-        cached = _cached_rows(task, hardware)
+        budget = ModelBudget(task.io.root, task.io.hours if task.state else NO_HOURS)
+        cached = _cached_rows(task, hardware, budget)
         known = [cached.known] if cached else []
         rest = [*_open_others(task), *known]
         try:
             for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
                 raise_if_canceled()
+                budget.spend()
                 split.write(batch)
                 if cached:
                     cached.add(batch)
             for _ in counted:  # a kernel that stopped early has still been given every row
                 pass
         except BaseException as error:
-            if cached:
-                cached.flush()
+            _stop(cached, budget)
             if counted.last is not None and is_of_rows(error):
                 require_sound(
                     _rows_to_try(task, counted),
@@ -311,6 +315,7 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
                 message = f"{task.io.prefix}: a library of the kernel {task_function(task.kernel)} ended ({error})"
                 raise KernelFailed(message) from error
             raise
+        budget.note()
         offspring = counted.offspring if task.inputs else None  # a bucket has parts of shards
         receipt = split.receipt(task.key, counted.rows if landed else 0)
         receipt = replace(receipt, fields=summed(counts), offspring_in=offspring)
@@ -319,7 +324,7 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     written = (receipt.shard, receipt.rejects, receipt.quarantine)
     read = (*task.inputs, task.broadcast) if task.inputs else ()
-    require_unerased(task.io.root, task.io.erasures, read, written)
+    require_unerased(task.io.root, task.io.erasures, read, written, cached.stored if cached else ())
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
@@ -328,6 +333,14 @@ def run_stream(task: Task, first: Stream, *, landed: bool = False, counts: Itera
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
     inside = watch.seconds - counted.seconds - (cached.known.seconds if cached else 0.0)
     return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take(), max(inside, 0.0))
+
+
+def _stop(cached: CachedRows | RowParts | None, budget: ModelBudget) -> None:
+    """Keep what a task that fails has computed, and note what it has spent."""
+    if cached:
+        cached.stop()
+    with contextlib.suppress(RefineryError):  # its own error is the one to show
+        budget.note()
 
 
 def _open_others(task: Task) -> list[Stream | Known]:
@@ -359,7 +372,7 @@ def _error_of(kernel: Kernel, rows: pa.RecordBatch, others: Sequence[Stream | Kn
     return None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _started(task: Task) -> Iterator[tuple[Kernel, str]]:
     """Give the kernel of a task, pointed at this machine's files and given its state, and the state's hardware.
 
@@ -393,7 +406,7 @@ def _prepared(prepare: Prepare, files: Files) -> object:
     return _with_local_files(prepare, files)()
 
 
-def _cached_rows(task: Task, hardware: str) -> CachedRows | RowParts | None:
+def _cached_rows(task: Task, hardware: str, budget: ModelBudget) -> CachedRows | RowParts | None:
     """Return what collects the rows of a task for its cache, if it has one."""
     root, state = task.io.root, task.state
     if state is None or not state.cache:
@@ -401,7 +414,7 @@ def _cached_rows(task: Task, hardware: str) -> CachedRows | RowParts | None:
     known = KnownRows(root, state.known)
     if state.parts:
         source = digest_of([[shard.identity for shard in stream] for stream in task.inputs], KEY_DIGITS)
-        return RowParts(root, state.cache, source, known, hardware)
+        return RowParts(root, state.cache, source, known, hardware, budget)
     return CachedRows(root, state.cache, task.layer.stores if task.layer else (), known, hardware)
 
 

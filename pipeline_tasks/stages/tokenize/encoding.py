@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.schema import LOCATOR, OFFSPRING
 from pipeline_tasks.stage import Batches, reject
 from pipeline_tasks.stages.tokenize.fast import BACKENDS, FAST, fast
 from pipeline_tasks.stages.tokenize.losses import Loss, loss
@@ -46,7 +46,7 @@ DESCRIBED = (
 )
 """Columns of `topics` and `enrich`, by which builds select and mix."""
 
-_CARRIED = (*LOCATOR.names, "id", "language", "html_language", "published", "score", *DESCRIBED)
+_CARRIED = (*LOCATOR.names, "id", "language", "html_language", "published", "score", *DESCRIBED, *OFFSPRING.names)
 
 
 class Choice(NamedTuple):

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pipeline_tasks.errors import Transient
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current
-from pipeline_tasks.store.shards.names import KNOWN_BY, digest_of
+from pipeline_tasks.store.shards.names import digest_of
 from pipeline_tasks.store.shards.rows import facts_of
 from pipeline_tasks.store.shards.table import End
 from pipeline_tasks.text.base.key_filter import Blocks, Hashes, blocks_of, may_have

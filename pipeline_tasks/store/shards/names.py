@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.schema import KNOWN_BY, PARENT
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 from pipeline_tasks.text.base.key_filter import Hashes, filter_of, key_hashes
@@ -31,8 +32,6 @@ CONTENT = ("url", "payload_digest")
 """Columns that together name what a page had: a later snapshot has a row of it where it did not change."""
 
 SEPARATOR = "\n"
-
-KNOWN_BY = ("id", "url")
 
 _UNPLACED = "\n"
 """The name of all rows without a URL whose place is in a table below."""
@@ -96,15 +95,15 @@ def _can_name(schema: pa.Schema) -> bool:
 
 def names_of(batch: pa.RecordBatch) -> Hashes:
     """Return the hashes of the names of rows by a table's own columns, with repetitions."""
-    ids, urls = (_own(batch, name) for name in KNOWN_BY)
+    ids, parents, urls = (_own(batch, name) for name in ("id", PARENT, "url"))
     own = keys(urls, TRACKING)
     mails = _folded(own.filter(pc.match_substring(own, PLACEHOLDER), null_selection_behavior="drop"))
-    return _hashed([ids, own, mails, *_domains(own), *_without_url(batch, own)])
+    return _hashed([ids, parents, own, mails, *_domains(own), *_without_url(batch, own)])
 
 
 def learned_names(batch: pa.RecordBatch) -> Hashes:
     """Return the hashes of the names by which other rows of the same documents are known; hosts are none of these."""
-    ids, urls = (_own(batch, name) for name in KNOWN_BY)
+    ids, urls = (_own(batch, name) for name in ("id", "url"))
     own = keys(urls, TRACKING)
     return _hashed([ids, own, *_without_url(batch, own), pa.array([_UNPLACED] if own.null_count else [], pa.string())])
 

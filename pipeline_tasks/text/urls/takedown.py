@@ -15,7 +15,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.schema import Array
+from pipeline_tasks.schema import KNOWN_BY, Array
 from pipeline_tasks.stage import Keyed
 from pipeline_tasks.text.base.tables import run_starts
 from pipeline_tasks.text.urls.addresses import canonical_host
@@ -259,33 +259,40 @@ def names_of(entries: Sequence[Entry]) -> list[str]:
     return [f"{kind} {key}" for (kind, _), key in zip(entries, keys_of(entries), strict=True)]
 
 
-def evidence(taken: TakenDown, urls: pa.Array | None = None, ids: pa.Array | None = None) -> pa.Array:
+def evidence(taken: TakenDown, rows: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return for each document the entry that it is taken down by, as JSON, null for none.
 
-    A document without a URL is of no URL and no site. All keys of the documents are looked up together.
+    Rows are asked by each column of `KNOWN_BY` that they have: who reads rows for this reads all of these. One
+    without a URL is of no URL and no site. All keys are looked up together.
     """
+    known = {name: _column(rows, name) for name in KNOWN_BY if name in rows.schema.names}
+    urls = known.pop(URL, None)
     own = _keys(urls) if urls is not None and URL in taken.counts else None
     codes: Any = hosts(urls).dictionary_encode() if urls is not None and SITE in taken.counts else None
     named = [] if codes is None else codes.dictionary.to_pylist()
     scrubbed = {} if own is None or MAIL not in taken.counts else _scrubbed(own)
     asked = [
-        *([_named(DOC, ids)] if ids is not None and DOC in taken.counts else ()),
+        *([_named(DOC, ids) for ids in known.values()] if DOC in taken.counts else ()),
         *([] if own is None else [_named(URL, own)]),
         pa.array({f"{MAIL} {_without_mail(key)}" for key in scrubbed.values()}, pa.string()),
         pa.array({f"{SITE} {domain}" for host in named for domain in _domains(host)}, pa.string()),
     ]
-    rows = next((len(column) for column in (urls, ids) if column is not None), 0)
     held = taken.held(pa.chunked_array(asked, pa.string()).unique().drop_null())
     if not held.num_rows:
-        return pa.nulls(rows, pa.string())
+        return pa.nulls(rows.num_rows, pa.string())
     listed = held.to_pylist()
     proofs = {row["key"]: _proof(row) for row in listed if not row["of"]}
     columns = [_found(proofs, column) for column in asked[:-2]]
     if scrubbed:
-        columns.append(_by_mail(listed, scrubbed, rows))
+        columns.append(_by_mail(listed, scrubbed, rows.num_rows))
     if codes is not None:
         columns.append(pa.array([_entry_of(proofs, host) for host in named], pa.string()).take(codes.indices))
     return pc.coalesce(*columns)
+
+
+def _column(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+    column = rows[name]
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _named(kind: str, column: pa.Array) -> pa.Array:

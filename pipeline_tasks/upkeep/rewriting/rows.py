@@ -4,12 +4,14 @@ So no row is lost: manifests count the rows that are there, layers over a shard 
 sequences have as many tokens as before.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.schema import GENERATED_TEXTS
 from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 
 pc: Any = pyarrow.compute
@@ -17,6 +19,8 @@ pc: Any = pyarrow.compute
 KEPT = frozenset(
     [
         "id",
+        "parent",
+        "origin",
         "source",
         "snapshot",
         "file",
@@ -33,7 +37,9 @@ KEPT = frozenset(
 )
 """Columns of strings that stay: where a record came from, and why it was rejected."""
 
-CONTENT = frozenset(["url", "text", "title", "payload", "metadata", "tokens", "embedding", "published", "evidence"])
+CONTENT = frozenset(
+    ["url", "text", "title", "payload", "metadata", "tokens", "embedding", "published", "evidence", GENERATED_TEXTS]
+)
 """Columns with content, of tables in which other columns are hashes or ids."""
 
 EVIDENCE, REASON, FILE = "evidence", "reason", "file"
@@ -54,6 +60,16 @@ def blanked(batch: pa.RecordBatch, addresses: pa.Array) -> pa.RecordBatch:
         return batch
     columns = [_column(batch, name, is_erased, addresses) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def blanked_entries(column: pa.Array, places: Sequence[Sequence[int]]) -> pa.Array:
+    """Return lists of which the entries at some places of each say nothing."""
+    flags = [at in gone for row, gone in zip(column, places, strict=True) for at in range(len(row.values or ()))]
+    own, blank = column.flatten(), _blank(column.flatten())
+    lengths = pc.fill_null(pc.list_value_length(column), 0)
+    offsets = pa.array(np.cumsum([0, *lengths.to_pylist()]), column.offsets.type)
+    entries = pc.if_else(pa.array(flags, pa.bool_()), blank, own)
+    return type(column).from_arrays(offsets, entries, type=column.type, mask=pc.is_null(column))
 
 
 def saying(batch: pa.RecordBatch, addresses: pa.Array) -> int:
@@ -103,6 +119,8 @@ def _column(batch: pa.RecordBatch, name: str, is_erased: pa.Array, addresses: pa
         return pc.if_else(is_erased, pc.struct_field(addresses, [URL]).cast(column.type), column)
     if name == EVIDENCE and REASON in batch.schema.names:
         is_erased = pc.and_(is_erased, pc.invert(compares(batch.column(REASON))))
+    if name == GENERATED_TEXTS:
+        return pc.if_else(is_erased, _blank_each(column), column)
     return pc.if_else(is_erased, _blank(column, is_text=name == "text"), column)
 
 
@@ -142,6 +160,12 @@ def _blank(column: pa.Array, *, is_text: bool = False) -> pa.Array:
         fields = [part if not _has_content(part.type) else _blank(part) for part in parts]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=pc.is_null(column))
     return pa.nulls(len(column), kind)
+
+
+def _blank_each(column: pa.Array) -> pa.Array:
+    """Return lists of the same lengths, which others count, of entries that say nothing."""
+    whole = type(column).from_arrays(column.offsets, _blank(column.values), type=column.type)
+    return pc.if_else(pc.is_valid(column), whole, pa.nulls(len(column), column.type))
 
 
 def _is_number(kind: pa.DataType) -> bool:

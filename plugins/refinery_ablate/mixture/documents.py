@@ -17,6 +17,7 @@ from pipeline_tasks.cards import choosing_stages, plans_mixture
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stages.mix.groups import groups_of
 from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -64,11 +65,11 @@ def documents_of(root: str, version: Version, by: str, bands: Sequence[float] = 
     known = [name for name, _ in manifest.schema]
     _require_columns(by, known)
     names, draws, sizes, gone = [], [], [], []
-    for batch in read_shards(root, manifest.shards, [*dict.fromkeys(["id", "url", "n_tokens", *by.split("+")])]):
+    for batch in read_shards(root, manifest.shards, [*dict.fromkeys([*KNOWN_BY, "n_tokens", *by.split("+")])]):
         names.append(groups_of(batch, params))
         draws.append(uniform_draws(batch["id"], 0))
         sizes.append(np.asarray(batch["n_tokens"], np.int64))
-        gone.append(np.asarray(pc.is_valid(evidence(taken, batch["url"], batch["id"]))))
+        gone.append(np.asarray(pc.is_valid(evidence(taken, batch))))
     if not names:
         message = f"{root}: version {version.number} of {version.recipe} has no documents; name another dataset"
         raise RecipeError(message)

@@ -25,6 +25,7 @@ from pipeline_tasks.inspect.document import (
     unread_text,
 )
 from pipeline_tasks.inspect.document.duplicates import Cluster, compares_documents, duplicates
+from pipeline_tasks.inspect.document.generated import generated_of
 from pipeline_tasks.inspect.document.page_blocks import PageBlocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.document.trace import landed_header
@@ -283,6 +284,7 @@ def document_page(
     sees_all = may_see(request, user, Role.STEWARD)
     page = explored(root(), version, doc.strip(), file, sees_all=sees_all)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
+    values["generated_of"] = generated_of
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
     limits |= {"most_bytes": MOST_BYTES, "most_clusters": MOST_OF_CLUSTERS, "most_blocks": BLOCKS_SHOWN}
     commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}

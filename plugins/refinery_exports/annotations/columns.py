@@ -169,7 +169,7 @@ def _copies(rows: pa.RecordBatch, stage: str, places: Places, taken: TakenDown) 
         for at, (name, kind) in enumerate(zip(_COPIES, kinds, strict=True))
     }
     if not taken.is_empty:
-        gone = pc.is_valid(evidence(taken, columns["url"], columns["duplicate_of"]))
+        gone = pc.is_valid(evidence(taken, pa.record_batch({"url": columns["url"], "id": columns["duplicate_of"]})))
         columns = {name: pc.if_else(gone, pa.scalar(None, column.type), column) for name, column in columns.items()}
     files, offsets = places.of(columns["file"], columns["offset"])
     return {

@@ -17,7 +17,7 @@ from refinery_exports.described import CARD, Target, card_of, facts_of_version, 
 from refinery_exports.exporting import Export
 from refinery_exports.format import Written
 from refinery_exports.hub.card import Config, croissant, head, languages_of
-from refinery_exports.hub.tables import Table, shards_of_tables, tables_of
+from refinery_exports.hub.tables import MODEL, Table, shards_of_tables, tables_of
 from refinery_exports.text.text_files import TableFormat
 
 CROISSANT = "croissant.json"
@@ -48,7 +48,13 @@ def export_of_tables(root: str, versions: Sequence[Version], target: Target, for
             raise RecipeError(message)
         languages, licenses = (counted(shards, name) for name in ("language", "license"))
         lines = [*front_matter(versions[0].recipe, head(configs, languages, licenses)), *_exported(versions, target)]
-        lines += [*_counts(configs, counted(shards, STAGE)), COLUMNS_TEXT, "", *how_to_read(format_.reading)]
+        lines += [
+            *_counts(configs, counted(shards, STAGE)),
+            *_generated(counted(shards, MODEL)),
+            COLUMNS_TEXT,
+            "",
+            *how_to_read(format_.reading),
+        ]
         described = croissant(versions[0].recipe, _properties(versions, target, languages, licenses), configs)
         return {
             CARD: card_of(root, versions, lines),
@@ -101,6 +107,16 @@ def _counts(configs: Sequence[Config], stages: Mapping[str, int]) -> Iterator[st
         yield from ("| stage | rows that it did not keep |", "|---|---:|")
         yield from (f"| `{stage}` | {rows:,} |" for stage, rows in stages.items())
         yield ""
+
+
+def _generated(models: Mapping[str, int]) -> Iterator[str]:
+    """Yield how many documents each model wrote; nothing where none did. Those of "" were written by people."""
+    written = {model: rows for model, rows in models.items() if model}
+    if written:
+        yield from ("| model | documents that it generated of others |", "|---|---:|")
+        yield from (f"| `{model}` | {rows:,} |" for model, rows in written.items())
+        yield from ("", "`origin` of such a row is `generated`, `parent` is the `id` of its source, and `generation`")
+        yield from ("names the prompt, the stretch of the source, the seed, the model, and its license.", "")
 
 
 def _properties(

@@ -39,7 +39,10 @@ FIRST_OF_REJECTS = (STAGE, *VERDICT.names, OUTCOME, *FIRST)
 SAID = ("text", "title", "metadata")
 """Columns of what a page said."""
 
-COUNTED = ("language", "license", STAGE)
+MODEL = "generation.model"
+"""The model that wrote a document, as who reads an export names it."""
+
+COUNTED = ("language", "license", MODEL, STAGE)
 """Columns of which an export counts the rows by value: `language=en`."""
 
 
@@ -313,8 +316,10 @@ def _counted(rows: pa.Table, table: Table, counts: dict[str, int]) -> pa.Table:
     if table.name == KEPT and "n_tokens" in rows.column_names:
         counts["tokens"] = counts.get("tokens", 0) + (pc.sum(rows["n_tokens"]).as_py() or 0)
     for name in COUNTED:
-        if name in rows.column_names and (name == STAGE) == (table.name != KEPT):
-            for each in pc.value_counts(rows[name].combine_chunks()).to_pylist():
+        column, _, part = name.partition(".")
+        if column in rows.column_names and (name == STAGE) == (table.name != KEPT):
+            values = pc.struct_field(rows[column], part) if part else rows[column]
+            for each in pc.value_counts(values.combine_chunks()).to_pylist():
                 key = f"{name}={each['values'] or ''}"
                 counts[key] = counts.get(key, 0) + each["counts"]
     return rows

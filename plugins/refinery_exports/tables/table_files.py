@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.engines.each import On, Work
 from pipeline_tasks.errors import DigestMismatch
-from pipeline_tasks.inspect.views.rows import ID, URL, Hidden, Part, Rows
+from pipeline_tasks.inspect.views.rows import ID, Hidden, Part, Rows
 from pipeline_tasks.publish.exported import EXPORTS, FILES, files_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, open_published_file
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.sealed import canonical, digest_of, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import conformed
@@ -48,7 +49,7 @@ LEVEL = 3
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """What paths have in place of a null, as Hive and Spark write them."""
 
-KEYS = pa.schema([(ID, pa.string()), (URL, pa.string())])
+KEYS = pa.schema([(name, pa.string()) for name in KNOWN_BY])
 """The columns by which documents are taken down."""
 
 NOTHING_HIDDEN = Hidden(of_rows([]))
@@ -173,7 +174,7 @@ def _hidden(source: Source, layout: Layout, on: On) -> list[Mapping[str, Any]]:
 def _hidden_rows(source: Source, piece: Piece) -> Mapping[str, Any]:
     gone: list[str] = []
     for batch in _read(source.root, piece, KEYS):
-        is_taken = pc.is_valid(evidence(source.taken, batch.column(URL), batch.column(ID)))
+        is_taken = pc.is_valid(evidence(source.taken, batch))
         gone += map(str, batch.filter(is_taken).column(ID).to_pylist())
     return {"rows": len(gone), "digest": sha256(canonical(sorted(gone)))}
 

@@ -17,6 +17,7 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
+from pipeline_tasks.schema import GENERATION
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -113,13 +114,13 @@ def _texts(root: str, composed: str) -> Manifest:
 
 
 def _columns(root: str, sources: Sequence[Manifest]) -> dict[str, pa.DataType]:
-    """Return all columns of texts, numbers and booleans that the rows of any manifest have."""
+    """Return all columns of texts, numbers and booleans that the rows of any manifest have, and how a text was made."""
     known: dict[str, pa.DataType] = {}
     for source in sources:
         shard = next(iter(source.shards), None)
         fields = next(iter(read_shards(root, [shard]))).schema if shard else ()
         for field in fields:
-            if not pa.types.is_nested(field.type) and not _is_binary(field.type):
+            if field.type == GENERATION or not (pa.types.is_nested(field.type) or _is_binary(field.type)):
                 known.setdefault(field.name, field.type)
     return known
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
@@ -28,6 +28,9 @@ pc: Any = pyarrow.compute
 MEMORY = "1GB"
 """Memory of the database; beyond it, it writes to disk."""
 
+GENERATED_AS = "generation"
+"""The column that says how a document was generated (`schema.GENERATION`), null of a source."""
+
 TOP, SMALL_TOP, SMALL_MOST = 0.10, 0.05, 1000
 """The share of domains that the EU's template asks for; of a small enterprise 5 % or 1,000, whichever is less."""
 
@@ -36,7 +39,7 @@ UNKNOWN = ""
 
 _DAY = r"^\d{4}-\d{2}-\d{2}"
 
-_COLUMNS = ("url", "snapshot", "language", "crawled_at", "n_bytes", "n_tokens", "copy")
+_COLUMNS = ("url", "snapshot", "language", "crawled_at", "n_bytes", "n_tokens", "copy", GENERATED_AS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,15 @@ class Domains:
     unnamed: Amount
 
 
+class ModelAmount(NamedTuple):
+    """What a model wrote of a version's documents, by a prompt; `license` is "" where its card says none."""
+
+    model: str
+    license: str
+    prompt: str
+    amount: Amount
+
+
 class Counts:
     """The sums of one pass; each question is a query of them."""
 
@@ -91,6 +103,14 @@ class Counts:
     def languages(self) -> list[tuple[str, Amount]]:
         """Return what the documents of each language have, most bytes first."""
         return self._amounts("language", "true", ())
+
+    def generated(self) -> list[ModelAmount]:
+        """Return what each model wrote of the documents by each prompt, each once, most bytes first."""
+        query = (
+            "SELECT model, license, prompt, sum(documents), sum(bytes) AS bytes, sum(tokens) FROM counts "
+            "WHERE model <> '' GROUP BY ALL ORDER BY bytes DESC, model, prompt, license"
+        )
+        return [ModelAmount(row[0], row[1], row[2], _amount(row[3:])) for row in self._rows(query, ())]
 
     def periods(self) -> list[Period]:
         """Return what each snapshot gave, and when it was collected, by its name."""
@@ -155,7 +175,8 @@ def counted_documents(root: str, documents: Iterable[Manifest]) -> Iterator[Coun
         }
         with duckdb.connect(f"{place}/counts.duckdb", config=settings) as connection:
             connection.execute(
-                "CREATE TABLE counts (domain TEXT, language TEXT, snapshot TEXT, first TEXT, last TEXT, "
+                "CREATE TABLE counts (domain TEXT, language TEXT, snapshot TEXT, "
+                "model TEXT, license TEXT, prompt TEXT, first TEXT, last TEXT, "
                 "documents BIGINT, bytes BIGINT, tokens BIGINT, uses BIGINT, used_bytes BIGINT, used_tokens BIGINT)"
             )
             for manifest in documents:
@@ -173,9 +194,10 @@ def _batches(root: str, manifest: Manifest) -> Iterator[pa.RecordBatch]:
 def _add(connection: "DuckDBPyConnection", batch: pa.RecordBatch) -> None:
     connection.register("batch", _measured(batch))
     connection.execute(
-        "INSERT INTO counts SELECT domain, language, snapshot, coalesce(min(nullif(day, '')), ''), max(day), "
+        "INSERT INTO counts SELECT domain, language, snapshot, model, license, prompt, "
+        "coalesce(min(nullif(day, '')), ''), max(day), "
         "sum(first_use), sum(first_use * bytes), sum(first_use * tokens), count(*), sum(bytes), sum(tokens) "
-        "FROM batch GROUP BY domain, language, snapshot"
+        "FROM batch GROUP BY domain, language, snapshot, model, license, prompt"
     )
     connection.unregister("batch")
 
@@ -192,6 +214,10 @@ def _measured(batch: pa.RecordBatch) -> pa.Table:
         column = batch.column(name).cast(pa.int64()) if name in names else pa.nulls(rows, pa.int64())
         return pc.fill_null(column, 0)
 
+    def made(name: str) -> pa.Array:
+        column = pc.struct_field(batch.column(GENERATED_AS), name) if GENERATED_AS in names else text(GENERATED_AS)
+        return pc.fill_null(column, UNKNOWN)
+
     size = number("n_bytes") if "n_bytes" in names else pc.fill_null(pc.binary_length(batch.column("text")), 0)
     day = text("crawled_at")
     day = pc.if_else(pc.match_substring_regex(day, _DAY), pc.utf8_slice_codeunits(day, 0, 10), UNKNOWN)
@@ -200,6 +226,9 @@ def _measured(batch: pa.RecordBatch) -> pa.Table:
             "domain": pc.fill_null(sites(batch.column("url")), UNKNOWN),
             "language": text("language"),
             "snapshot": text("snapshot"),
+            "model": made("model"),
+            "license": made("model_license"),
+            "prompt": made("prompt"),
             "day": day,
             "bytes": size.cast(pa.int64()),
             "tokens": number("n_tokens"),

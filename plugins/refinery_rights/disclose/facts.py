@@ -22,7 +22,7 @@ from pipeline_tasks.store.shards.rows import layers_of
 from pipeline_tasks.store.taken_down import LOG as TAKEDOWNS
 from pipeline_tasks.store.taken_down import taken_down
 from refinery_rights.disclose.about import About, Category
-from refinery_rights.disclose.counting import Amount, Counts, Domains, Period, counted_documents
+from refinery_rights.disclose.counting import Amount, Counts, Domains, ModelAmount, Period, counted_documents
 from refinery_rights.disclose.origins import SourceOrigin, origin_of
 from refinery_rights.disclose.page import Answer, Evidence
 from refinery_rights.statements.statement import Stated, delivered, stated_versions
@@ -64,7 +64,7 @@ class Facts:
     `stated` is the version with its manifests, and behind it those of the snapshots that a training dataset was built
     from. `files` are those that it delivers. `documents` are the ids of the manifests that the documents were counted
     in. `taken_down` are what is taken down now, by kind; `erased` the rows of the delivered files that were erased
-    since.
+    since. `generated` is what models wrote, of all that `total` has.
     `state` says why the version does not count any more, "" for one that does; `sources_since` says it of the snapshots
     that a training dataset was built from, by their names.
     """
@@ -77,6 +77,7 @@ class Facts:
     counts: Counts
     total: Amount
     uses: Amount
+    generated: tuple[ModelAmount, ...]
     periods: tuple[Period, ...]
     documents: tuple[str, ...]
     origins: tuple[SourceOrigin, ...]
@@ -95,6 +96,12 @@ class Facts:
     def version(self) -> Version:
         """The version that is told of."""
         return self.stated[0].version
+
+    @property
+    def written(self) -> Amount:
+        """What models wrote of it, all together."""
+        amounts = [each.amount for each in self.generated]
+        return Amount(*(sum(getattr(each, name) for each in amounts) for name in ("documents", "bytes", "tokens")))
 
     @property
     def is_dataset(self) -> bool:
@@ -143,6 +150,7 @@ def collected(root: str, version: Version, about: About) -> Iterator[Facts]:
             counts=counts,
             total=counts.total(),
             uses=counts.uses(),
+            generated=tuple(counts.generated()),
             periods=tuple(counts.periods()),
             documents=tuple(_cite(stated[0], manifest.stage, evidence) for manifest in documents),
             origins=origins,

@@ -11,6 +11,7 @@ from typing import Any
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.store.reading import clears_personal_data
+from refinery_rights.disclose.counting import ModelAmount
 from refinery_rights.disclose.croissant import identifier, source_identifier
 from refinery_rights.disclose.facts import Facts
 from refinery_rights.disclose.measures import actions_line
@@ -47,24 +48,26 @@ def _graph(facts: Facts) -> Iterator[Element]:
     model = [_model(base, facts, agent)] if facts.about.model else []
     package = _dataset(dataset, facts, agent, at)
     yield package
-    yield from (*files, *sources, *model)
+    writers = [_writer(base, number, *each) for number, each in enumerate(sorted(models_of(facts).items()))]
+    yield from (*files, *sources, *model, *writers)
     relations = [
         _relation(base, "contains", dataset, [file["spdxId"] for file in files]),
         _relation(base, "descendantOf", dataset, [source["spdxId"] for source in sources]),
         _licence(base, facts, dataset),
+        *([_relation(base, "generates", writer["spdxId"], [dataset], number) for number, writer in enumerate(writers)]),
     ]
     if model:
         relations.append(_relation(base, "trainedOn", model[0]["spdxId"], [dataset]))
     relations = [each for each in relations if each["to"]]
     licence = _licence_expression(base, facts)
     yield from (*relations, *licence)
-    everything = [tool, package, *files, *sources, *model, *relations, *licence]
+    everything = [tool, package, *files, *sources, *model, *writers, *relations, *licence]
     yield {
         "type": "SpdxDocument",
         "spdxId": f"{base}#document",
         "creationInfo": CREATION,
         "name": facts.name,
-        "profileConformance": ["core", "software", "dataset", *(["ai"] if model else []), "simpleLicensing"],
+        "profileConformance": ["core", "software", "dataset", *(["ai"] if model or writers else []), "simpleLicensing"],
         "rootElement": [model[0]["spdxId"] if model else dataset],
         "element": [each["spdxId"] for each in everything],
     }
@@ -153,10 +156,35 @@ UNSAID = "NOASSERTION"
 """The version of a model where the provider gives none."""
 
 
-def _relation(base: str, kind: str, start: str, to: list[str]) -> Element:
+def models_of(facts: Facts) -> dict[str, list[ModelAmount]]:
+    """Return what each model wrote of the documents, by its name."""
+    by_model: dict[str, list[ModelAmount]] = {}
+    for each in facts.generated:
+        by_model.setdefault(each.model, []).append(each)
+    return by_model
+
+
+def _writer(base: str, number: int, name: str, written: list[ModelAmount]) -> Element:
+    """Return a model that wrote documents, with how much, and the license that its card names."""
+    amounts = [each.amount for each in written]
+    documents, tokens = (sum(getattr(each, what) for each in amounts) for what in ("documents", "tokens"))
+    licenses = ", ".join(dict.fromkeys(each.license for each in written if each.license)) or UNSAID
+    return {
+        "type": "ai_AIPackage",
+        "spdxId": f"{base}#writer-{number}",
+        "creationInfo": CREATION,
+        "name": name.partition("@")[0],
+        "software_packageVersion": name.partition("@")[2] or UNSAID,
+        "software_primaryPurpose": "model",
+        "description": f"generated {documents:,} documents with {tokens:,} tokens of the dataset",
+        "comment": f"license of the model: {licenses}",
+    }
+
+
+def _relation(base: str, kind: str, start: str, to: list[str], number: int = 0) -> Element:
     return {
         "type": "Relationship",
-        "spdxId": f"{base}#{kind}",
+        "spdxId": f"{base}#{kind}{f'-{number}' if number else ''}",
         "creationInfo": CREATION,
         "from": start,
         "to": to,

@@ -188,9 +188,44 @@ def _list(facts: Facts, category: Category) -> Part:
     if own:
         answers |= _described(facts, own, category)
     tables = [_sources(facts, own)] if own else []
+    if category == "synthetic" and facts.generated:
+        answers |= _generated_answers(facts)
+        tables.append(generated_table(facts))
     if category in facts.domains:
         tables.append(_domain_table(facts, facts.domains[category].domains, category))
     return Part(category, LISTS[category], answers, tuple(tables), _assumed(own))
+
+
+def _generated_answers(facts: Facts) -> dict[str, Answer]:
+    """Return whether models wrote texts of the documents of sources, which, and how many."""
+    models = dict.fromkeys(f"{each.model} ({each.license or 'no license given'})" for each in facts.generated)
+    written = facts.written
+    return {
+        "Used": Answer(value=True, evidence=facts.documents),
+        "Models that wrote it": Answer("; ".join(models), evidence=facts.documents),
+        "Generated documents": facts.figure(written.documents, "documents"),
+        "Generated text, in UTF-8": facts.figure(written.bytes, "bytes"),
+        "Generated tokens": facts.figure(written.tokens, "tokens") if written.tokens else MISSING,
+        "Of what it was generated": Answer(
+            "of documents of the sources that the other lists have; each names its source document",
+            evidence=facts.documents,
+        ),
+    }
+
+
+def generated_table(facts: Facts) -> Table:
+    """Return what each model wrote by each prompt."""
+    return Table(
+        "generated",
+        "2.5. Generated documents by model",
+        ("model", "license", "prompt", *_amounts(facts)),
+        tuple(
+            (each.model, each.license or "(not given)", each.prompt, *_cells(facts, each.amount))
+            for each in facts.generated
+        ),
+        facts.documents,
+        "A model is named with 16 digits of its digest; the license is the one that its card names.",
+    )
 
 
 def _assumed(own: Sequence[SourceOrigin]) -> str:

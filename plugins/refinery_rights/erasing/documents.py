@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.schema import KNOWN_BY, PARENT
 from pipeline_tasks.store.shards.names import (
     CONTENT,
     PLACE,
@@ -23,7 +24,7 @@ from pipeline_tasks.upkeep.rewriting.rows import ADDRESS
 
 pc: Any = pyarrow.compute
 
-IDENTITY = ("id", "url", *PLACE, "payload_digest")
+IDENTITY = (*KNOWN_BY, *PLACE, "payload_digest")
 """Columns by which rows are known to be of a document."""
 
 
@@ -33,10 +34,12 @@ class Documents:
 
     A row is known by its address or id. It is also known by its record together with its id, if another table had more:
     `scrub_pii` rewrites addresses. Where it has no id yet, it is known by its record with its address, or by its
-    address with the digest of what was there.
+    address with the digest of what was there. A generated document has the place and the address of its parent, which
+    may stay: it is known by nothing but its ids.
     `records` and `ids` have what their rows have as address when they are erased, null for none: not more than the log
     of takedowns says. `others` are the ids of records that are not taken down: the same text is at another address.
-    `urls` are the addresses that rows still have. `names` are those by which tables are asked for rows of them.
+    `urls` are the addresses that rows still have. `generated` are the ids of those that a model wrote. `names` are
+    those by which tables are asked for rows of them.
     """
 
     taken: TakenDown
@@ -44,6 +47,7 @@ class Documents:
     ids: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     urls: set[str] = field(default_factory=set)
+    generated: set[str] = field(default_factory=set)
     names: Hashes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,14 +58,17 @@ class Documents:
         named = proofs(self.taken, batch)
         is_named = pc.is_valid(named)
         own, addresses = batch.filter(is_named), [address_of(proof) for proof in named.drop_null().to_pylist()]
-        records = (record_names(own, "id"), record_names(own, "url"), content_names(own))
+        is_source = pc.is_null(_own(own, PARENT))
+        of_pages = (pc.if_else(is_source, names, None) for names in (record_names(own, "url"), content_names(own)))
+        records = (record_names(own, "id"), *of_pages)
         for column, known in (*((column, self.records) for column in records), (_ids(own), self.ids)):
             for key, address in zip(column.to_pylist(), addresses, strict=True):
                 if key is not None:
                     known.setdefault(key, address)
         if "url" in own.schema.names:
-            pairs = zip(own.column("url").to_pylist(), addresses, strict=True)
+            pairs = zip(pc.if_else(is_source, own["url"], None).to_pylist(), addresses, strict=True)
             self.urls.update(url for url, address in pairs if url and url != address)
+        self.generated.update(_ids(own.filter(pc.invert(is_source))).to_pylist())
         if own.num_rows:
             self.names = np.union1d(self.names, learned_names(own))
         return is_named
@@ -93,17 +100,14 @@ class Documents:
 
     def places(self) -> list[dict[str, str]]:
         """Return the landed records of the documents: where they are outside the root."""
-        names = {tuple(key.split(SEPARATOR)[1:4]) for key in self.records if not key.startswith(CONTENT[1])}
-        return [dict(zip(PLACE, name, strict=False)) for name in sorted(names)]
+        named = (key.split(SEPARATOR) for key in self.records if not key.startswith(CONTENT[1]))
+        places = {tuple(names[1:4]) for names in named if names[-1] not in self.generated}
+        return [dict(zip(PLACE, place, strict=False)) for place in sorted(places)]
 
 
 def proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:
     """Return the entry of the list by which each row is taken down, as JSON, null for none."""
-    names = batch.schema.names
-    urls, ids = (batch.column(name) if name in names else None for name in ("url", "id"))
-    if urls is None and ids is None:
-        return pa.nulls(batch.num_rows, pa.string())
-    found = evidence(taken, urls, ids)
+    found = evidence(taken, batch)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
@@ -125,6 +129,10 @@ def _keys(known: Mapping[str, object]) -> pa.Array:
 
 
 def _ids(batch: pa.RecordBatch) -> pa.Array:
-    """Return the ids of rows, null where they have none."""
+    return _own(batch, "id")
+
+
+def _own(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return a column of texts, null where rows have none."""
     names = batch.schema.names
-    return batch.column("id").cast(pa.string()) if "id" in names else pa.nulls(batch.num_rows, pa.string())
+    return batch.column(name).cast(pa.string()) if name in names else pa.nulls(batch.num_rows, pa.string())

@@ -4,7 +4,7 @@ Tables are asked by their filters (`name_index`), and those that may have one ar
 that their version was made of may have one, and all other objects if anything that they could say is known.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -26,7 +26,7 @@ from pipeline_tasks.store.taken_down import FOLDER as TAKEDOWNS
 from pipeline_tasks.text.urls.takedown import hosts_of
 from pipeline_tasks.upkeep.followers import follower_prefixes
 from pipeline_tasks.upkeep.vacuum import export_of
-from refinery_rights.erasing import exports, packed, tables
+from refinery_rights.erasing import caches, exports, packed, tables
 from refinery_rights.erasing.documents import Documents
 from refinery_rights.erasing.samples import LARGEST, Probes, unpacked
 
@@ -62,13 +62,15 @@ class Survey:
     """What was found: the documents, what is to be done in order, and what is not erased, with the reason.
 
     `unfinished` are half-written files, and uploads to a bucket, of processes that were killed, which were removed.
-    `names_in` are the paths of objects that stay and have the name of a host that is taken down.
+    `texts` are the keys of what the documents say, as caches have them. `names_in` are the paths of objects that stay
+    and have the name of a host that is taken down.
     """
 
     root: str
     documents: Documents
     known: tables.Identities
     probes: Probes = field(default_factory=Probes)
+    texts: set[str] = field(default_factory=set)
     work: list[Work] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
@@ -107,6 +109,7 @@ def survey(root: str, documents: Documents, *, alone: bool = False) -> Survey:
     found.probes.hosts |= hosts_of(documents.taken)
     others = [entry for entry in entries if entry.path not in opened and entry.path not in index.paths - having]
     _plan_others(found, store, others, partial(exports.may_have, root, index.paths, having))
+    _plan_caches(found, store, [entry for entry in entries if caches.is_cached(entry.path)])
     _plan_packed(found, entries, shards or _packed(found, having), having)
     for path, table in opened.items():
         _guarded(found, path, partial(_plan_table, found, table))
@@ -163,6 +166,7 @@ def _learn(found: Survey, table: Table) -> None:
     for said in tables.learn(found.known, table, found.documents):
         if isinstance(said, str):
             found.probes.add(said)
+            found.texts |= caches.keys_of(said)
         else:
             found.probes.add_tokens(said)
 
@@ -178,10 +182,9 @@ def _learn_others(found: Survey, table: Table) -> None:
 
 
 def _plan_table(found: Survey, table: Table) -> None:
-    addresses = tables.addresses(found.known, table, found.documents)
-    rows = tables.count(found.root, table, addresses) if addresses is not None else 0
-    if rows:
-        do = partial(tables.rewrite, found.root, table, addresses, rows)
+    gone = tables.gone(found.known, table, found.documents, found.texts)
+    if gone and (rows := tables.count(found.root, table, gone)):
+        do = partial(tables.rewrite, found.root, table, gone, rows)
         found.work.append(Work(table.shard.path, REWRITE, rows, table.shard.bytes, do))
 
 
@@ -279,6 +282,24 @@ def _plan_export(found: Survey, store: Store, files: list[Entry]) -> None:
     if rows:
         for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
             found.work.append(_removal(store, entry, rows))
+
+
+def _plan_caches(found: Survey, store: Store, entries: Sequence[Entry]) -> None:
+    """Plan the removal of segments of caches that have something of a document; what names one goes first."""
+    segments = {entry.path: entry for entry in entries if entry.path.endswith(".segment") and found.texts}
+    names = (
+        caches.names_of(found.root, [entry for entry in entries if entry.path.endswith(".json")]) if segments else {}
+    )
+    sizes = {entry.path: entry for entry in entries}
+    for path, entry in segments.items():
+        _guarded(
+            found, path, partial(_plan_segment, found, store, [sizes[names[path]]] if path in names else [], entry)
+        )
+
+
+def _plan_segment(found: Survey, store: Store, names: Sequence[Entry], segment: Entry) -> None:
+    rows = caches.count(found.root, segment.path, found.texts)
+    found.work += [_removal(store, entry, rows) for entry in (*names, segment) if rows]
 
 
 def _rows_in(found: Survey, batch: pa.RecordBatch) -> int:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import begun, erased_by_path, erasures
@@ -75,7 +76,7 @@ def _check_table(root: str, path: str, taken: TakenDown, findings: Findings) -> 
 def _of_lineage(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
     """Yield for each piece of a document that is taken down whether it has more of its address than the takedown."""
     with storage.connect(root).open(path) as stream:
-        for batch in pq.ParquetFile(stream, page_checksum_verification=True).iter_batches(columns=["id", "url"]):
+        for batch in pq.ParquetFile(stream, page_checksum_verification=True).iter_batches(columns=list(KNOWN_BY)):
             yield from _have_addresses(batch, _proofs(taken, batch))
 
 
@@ -89,7 +90,7 @@ def _of_table(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
     says = [name for own in SAYS for name in (own, f"{CHANGED}{own}") if name in names]
     says = [name for name in says if not (name.endswith("url") and "reason" in names)]
     found, start = [pa.nulls(0, pa.string())], 0
-    found += [_proofs(taken, batch) for batch in ShardRows(root, table.shard, columns=("id", "url"))] if says else []
+    found += [_proofs(taken, batch) for batch in ShardRows(root, table.shard, columns=KNOWN_BY)] if says else []
     proofs = pa.chunked_array(found)
     if proofs.null_count < len(proofs):
         for batch in own_rows(root, table, says):
@@ -101,8 +102,7 @@ def _of_table(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
 
 def _proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:
     """Return the entry by which each row is taken down, null for none."""
-    ids, urls = (batch.column(name) if name in batch.schema.names else None for name in ("id", "url"))
-    proofs = evidence(taken, urls, ids) if batch.num_columns else pa.nulls(batch.num_rows, pa.string())
+    proofs = evidence(taken, batch)
     return proofs.combine_chunks() if isinstance(proofs, pa.ChunkedArray) else proofs
 
 

@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.grouping import UNSAID, can_group, columns_grouped, groups_of
 from pipeline_tasks.publish.datasets.vectors import Left, dataset_of
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.schema import KNOWN_BY
 from pipeline_tasks.stage import column_of
 from pipeline_tasks.stages.topics import TOPIC, TOPIC_NAME
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -60,7 +61,7 @@ def colored(root: str, version: Version, drawn: DocumentMap, by: str, documents:
         raise RecipeError(message)
     wanted, left = pa.array(drawn.ids, pa.string()), dataset_of(root, version.recipe).left
     rows: dict[str, tuple[str, str, Any]] = {}
-    read = ["id", "url", "title", *columns_grouped(by), *([TOPIC_NAME] if by == TOPIC else [])]
+    read = [*KNOWN_BY, "title", *columns_grouped(by), *([TOPIC_NAME] if by == TOPIC else [])]
     for batch in read_shards(root, shards_of(root, version, documents), read):
         rows |= _rows(batch.filter(pc.is_in(batch["id"], value_set=wanted)), version.snapshot, by, left)
     names = _named([value for _, _, value in rows.values()])
@@ -74,7 +75,7 @@ def colored(root: str, version: Version, drawn: DocumentMap, by: str, documents:
 
 def _rows(batch: pa.RecordBatch, snapshot: str, by: str, left: Left) -> Mapping[str, tuple[str, str, Any]]:
     """Return URL, title and value of the documents of a batch that are still there, by id."""
-    stays = batch.filter(pc.invert(left.has(snapshot, batch["id"], batch["url"])))
+    stays = batch.filter(pc.invert(left.has(snapshot, batch)))
     titles = stays["title"].to_pylist() if "title" in stays.schema.names else [""] * stays.num_rows
     rows = zip(stays["id"].to_pylist(), stays["url"].to_pylist(), titles, _values(stays, by), strict=True)
     return {id_: (url or "", " ".join((title or "").split())[:TITLE], value) for id_, url, title, value in rows}

@@ -112,7 +112,7 @@ def _any_form(text: str, draw: st.DataObject) -> str:
 def test_any_form_of_an_address_is_taken_down_with_it(parts: Parts, data: st.DataObject) -> None:
     form = written(parts, data)
     assert canonical_url(form) == canonical_url(written(parts))
-    assert evidence(of_entries([(URL, written(parts))]), pa.array([form])).null_count == 0
+    assert evidence(of_entries([(URL, written(parts))]), pa.record_batch({"url": [form]})).null_count == 0
 
 
 @given(PARTS, st.data())
@@ -160,7 +160,7 @@ def test_an_address_that_was_scrubbed_is_taken_down_by_the_one_that_it_was() -> 
         "https://a.example/of/joe/x?y=1",
         "https://a.example/of/joe@corp.example/x?y=1",
     ]
-    assert [proof is not None for proof in evidence(taken, pa.array(urls)).to_pylist()] == [
+    assert [proof is not None for proof in evidence(taken, pa.record_batch({"url": urls})).to_pylist()] == [
         True,
         True,
         False,

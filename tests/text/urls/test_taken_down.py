@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.urls.takedown import SITE, URL, evidence, key_of, keys_of, of_rows, read_list
+from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, evidence, key_of, keys_of, of_entries, of_rows, read_list
 
 
 def matches(kind: str, value: str, *urls: str | None) -> list[bool]:
     taken = of_rows([{"kind": kind, "key": key_of(kind, value), "value": value, "takedown": 7}])
-    proofs = evidence(taken, pa.array(urls, pa.string())).to_pylist()
+    proofs = evidence(taken, pa.record_batch({"url": pa.array(urls, pa.string())})).to_pylist()
     assert {proof for proof in proofs if proof} <= {
         json.dumps({kind: value, "takedown": 7}, sort_keys=True, separators=(",", ":"))
     }
@@ -65,19 +65,31 @@ def test_an_id_comes_before_a_url_and_a_url_before_a_site() -> None:
     taken = of_rows({"kind": kind, "key": key_of(kind, value), "value": value, "takedown": 1} for kind, value in rows)
     urls = pa.array(["https://a.example/x", "https://a.example/x", "https://a.example/y", "https://b.example/", None])
     ids = pa.array(["0" * 32, "1", "2", "3", "4"])
-    proofs = [json.loads(proof or "{}") for proof in evidence(taken, urls, ids).to_pylist()]
+    proofs = [
+        json.loads(proof or "{}") for proof in evidence(taken, pa.record_batch({"url": urls, "id": ids})).to_pylist()
+    ]
     assert [proof.keys() - {"takedown"} for proof in proofs] == [{"doc"}, {"url"}, {"site"}, set(), set()]
 
 
 def test_nothing_is_on_no_list() -> None:
-    assert evidence(read_list(""), pa.array(["https://a.example/"]), pa.array(["1"])).to_pylist() == [None]
-    assert evidence(read_list(""), pa.array([], pa.string())).to_pylist() == []
+    assert evidence(read_list(""), pa.record_batch({"url": ["https://a.example/"], "id": ["1"]})).to_pylist() == [None]
+    assert evidence(read_list(""), pa.record_batch({"url": pa.array([], pa.string())})).to_pylist() == []
+    assert evidence(of_entries([(DOC, "1")]), pa.record_batch({"text": ["1"]})).to_pylist() == [None]
+
+
+def test_a_generated_document_is_taken_down_with_its_parent() -> None:
+    source, other, one, two = ("".join(letter * 32) for letter in "abcd")
+    rows = pa.table({"id": [source, one, two, other], "parent": [None, source, other, None]})
+    by_source = [proof is not None for proof in evidence(of_entries([(DOC, source)]), rows).to_pylist()]
+    assert by_source == [True, True, False, False]
+    by_itself = [proof is not None for proof in evidence(of_entries([(DOC, one)]), rows).to_pylist()]
+    assert by_itself == [False, True, False, False]
 
 
 @given(st.lists(st.text(max_size=40), max_size=20), st.lists(st.text(max_size=20), max_size=5))
 def test_any_text_is_compared_as_a_url(urls: list[str], sites: list[str]) -> None:
     rows = [{"kind": SITE, "key": key_of(SITE, site), "value": site, "takedown": 1} for site in sites]
-    assert len(evidence(of_rows(rows), pa.array(urls, pa.string()))) == len(urls)
+    assert len(evidence(of_rows(rows), pa.record_batch({"url": pa.array(urls, pa.string())}))) == len(urls)
 
 
 def test_the_keys_of_many_entries_are_those_of_each() -> None:
