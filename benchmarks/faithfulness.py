@@ -1,6 +1,6 @@
 """How many planted contradictions `filter_generated` finds, by kind, and how many faithful rewrites it rejects.
 
-    python benchmarks/faithfulness.py [--json]
+    PYTHONPATH=. python benchmarks/faithfulness.py [--json]
 
 Pairs and contradictions are those of `tests/text/faith/planting.py`. A contradiction is found if the rewrite with it
 fails something that the faithful one does not. Every third pair is held out from the tuning of rules and bounds.
@@ -8,21 +8,17 @@ fails something that the faithful one does not. Every third pair is held out fro
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
-
-sys.path[:0] = [str(Path(__file__).parents[1])]
 
 import pyarrow as pa
 
 from pipeline_tasks.schema import GENERATED, N_GENERATED
-from pipeline_tasks.stages.filter_generated import FAITHFULNESS, TEXTS, Params, decision_of
+from pipeline_tasks.stages.filter_generated import Params, decision_of
 from pipeline_tasks.stages.filter_generated.deciding import failures_of
-from pipeline_tasks.stages.filter_generated.measuring import unfold
+from pipeline_tasks.stages.filter_generated.measuring import FAITHFULNESS, TEXTS, unfold
 from pipeline_tasks.stages.filter_language import PACKAGED
 from tests.documents import documents
 from tests.text.faith.planting import KINDS, Pair, planted, read_pairs
@@ -110,9 +106,8 @@ def main() -> None:
         print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
         return
     for name, result in results.items():
-        print(
-            f"{name}: {result.false_alarms} of {result.faithful} faithful rewrites rejected, {result.kb_per_second:.0f} kB/s"
-        )
+        rejected = f"{result.false_alarms} of {result.faithful} faithful rewrites rejected"
+        print(f"{name}: {rejected}, {result.kb_per_second:.0f} kB/s")
         for kind, counts in result.kinds.items():
             print(f"  {KINDS[kind]:28} {counts.found:3} of {counts.planted:3}  {counts.recall:.3f}")
 

@@ -424,8 +424,9 @@ def publishing_of(shards: int) -> dict[str, float]:
 def taken_down_behind(root: str, count: int) -> dict[str, dict[str, float]]:
     """Take so many URLs down, at most a million with one entry; return what the next steps ask for, read and take."""
     for start in range(0, count, AT_ONCE):
-        urls = (f"https://site{number % 9973}.example/{number}" for number in range(start, min(count, start + AT_ONCE)))
-        takedowns.record(root, [("url", url) for url in urls], "a letter of many")
+        numbers = range(start, min(count, start + AT_ONCE))
+        many = [("url", f"https://site{number % 9973}.example/{number}") for number in numbers]
+        takedowns.record(root, many, "a letter of many")
     urls = [f"https://site{number % 9973}.example/other/{number}" for number in range(BATCH)]
     pages = pa.record_batch({"url": urls, "id": [sha256(str(number).encode())[:32] for number in range(BATCH)]})
     steps: dict[str, Callable[[], object]] = {

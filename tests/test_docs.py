@@ -46,7 +46,7 @@ PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 TEXTS = {page.relative_to(PROJECT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 ALL = "\n".join(TEXTS.values())
 
-LANGUAGES = {"sh", "text", "yaml", "dockerfile", "json", "python", "sql", "mermaid"}
+LANGUAGES = {"sh", "text", "yaml", "dockerfile", "json", "markdown", "python", "sql", "mermaid"}
 
 TRAINING = "docs/how-to/build/train-from-a-dataset.md"
 

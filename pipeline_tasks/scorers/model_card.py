@@ -1,4 +1,4 @@
-"""Reads from a model's card which languages it knows: the key `language` of the front matter of its README.md."""
+"""Reads what a model's card says in the front matter of its README.md: which languages it knows, and its license."""
 
 import re
 from collections.abc import Iterable
@@ -14,6 +14,9 @@ MOST_BYTES = 4 << 20
 
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _LANGUAGE = re.compile(r"^language:.*(?:\n(?:[ \t-].*)?)*", re.MULTILINE)
+_LICENSE = re.compile(
+    r"^(license|license_name):[ \t]*[\"']?([A-Za-z0-9][A-Za-z0-9.+_ -]{0,99}?)[\"']?[ \t]*$", re.MULTILINE
+)
 _CODE = re.compile(r"[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]+)*")
 
 
@@ -23,14 +26,28 @@ def languages_of(folder: Path) -> tuple[str, ...]:
     They are written as in the column `language`, without script. What is no code, such as `multilingual`, names none.
     The key and its form are those of Hugging Face's model cards (huggingface.co/docs/hub/model-cards).
     """
+    key = _LANGUAGE.search(_front_matter(folder))
+    return tuple(sorted({parse_language(code).language for code in _codes(key[0])})) if key else ()
+
+
+def license_of(folder: Path) -> str:
+    """Return the license that the card in a model's folder names, "" if it names none.
+
+    The key `license` has an identifier of the hub; `license_name` says which one `other` is.
+    """
+    said = {match[1]: match[2] for match in _LICENSE.finditer(_front_matter(folder))}
+    name = said.get("license", "")
+    return said.get("license_name", name) if name == "other" else name
+
+
+def _front_matter(folder: Path) -> str:
     try:
         with (folder / "README.md").open("rb") as stream:
             text = stream.read(MOST_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
     except OSError:
-        return ()
+        return ""
     front = _FRONT_MATTER.match(text)
-    key = _LANGUAGE.search(front[1]) if front else None
-    return tuple(sorted({parse_language(code).language for code in _codes(key[0])})) if key else ()
+    return front[1] if front else ""
 
 
 def listed(codes: Iterable[str]) -> tuple[str, ...]:

@@ -21,7 +21,10 @@ from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store.reading import read_manifest
 from tests import small_build
 from tests.documents import documents
+from tests.offspring import UNFOLDER, WRITER, brought, ids_of
+from tests.offspring import documents as given
 from tests.refining import commit_parent
+from tests.refining import refined as refined_by
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "lineage.md"
@@ -163,6 +166,17 @@ def test_copies_that_were_compared_and_are_none_leave_each_row_as_it_is(tmp_path
     assert manifest.rejected == {}
     event = event_of(str(tmp_path), [parent], [path])
     assert event["outputs"][0]["outputFacets"][ROW_LINEAGE]["relation"] == "1:1"
+
+
+@pytest.mark.usefixtures("offspring")
+def test_of_one_document_come_several_where_texts_were_generated(tmp_path: Path) -> None:
+    root, ids = str(tmp_path), ids_of(30)
+    parent = refined_by(root, WRITER, commit_parent(tmp_path, [given(ids)]))[0]
+    event = event_of(root, [parent], [refined_by(root, UNFOLDER, parent)[0]])
+    rows = event["outputs"][0]["outputFacets"][ROW_LINEAGE]
+    jsonschema.Draft202012Validator(SCHEMA).validate(rows)
+    assert (rows["relation"], rows["rowsIn"], rows["offspringIn"]) == ("1:N", 30, sum(map(brought, ids)))
+    assert rows["rowsIn"] + rows["offspringIn"] == rows["written"]["count"] + sum(rows["rejected"].values())
 
 
 def test_columns_come_from_where_the_card_says(refined: Told, built: Told) -> None:

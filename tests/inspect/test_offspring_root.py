@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.inspect.document import document
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.document import document, document_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
-from pipeline_tasks.inspect.report.plotted import Published, summary
+from pipeline_tasks.inspect.report.plotted import Published, plots, summary
 from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.why import Params, answer
 from pipeline_tasks.report.summary import read_summary
 from tests.chain import Chain
 from tests.offspring import UNFOLDER, WRITER, brought
-from tests.offspring_root import LANDED, STAGES, chain_of, land
+from tests.offspring_root import LANDED, NAME, STAGES, chain_of, land
 
 pytestmark = pytest.mark.usefixtures("offspring")
 
@@ -67,10 +68,17 @@ def test_the_funnel_tells_offspring_from_rows_that_came_in(both: Chain, numbers:
 
 def test_the_report_counts_pages(both: Chain, numbers: tuple[int, int]) -> None:
     texts, thirds = numbers
-    lines = [str(line) for line in summary(Published(both.root, both.version))]
+    published = Published(both.root, both.version)
+    lines = [str(line) for line in summary(published)]
+    table = dict(plots(published))["funnel"].rows
+    assert (UNFOLDER, "kept, generated", f"{texts - thirds}") in [tuple(row[:3]) for row in table]
     assert lines[0] == (
         f"{LANDED} records became {LANDED} documents (100.0 %), of which {texts - thirds} more were generated."
     )
+    [page] = Path(both.root, both.version.prefix).glob("report-*.html")
+    assert f"<b>{LANDED}</b><span>documents kept</span>" in page.read_text()
+    assert f"<b>{texts - thirds}</b><span>generated documents kept</span>" in page.read_text()
+    assert f"and {texts} generated texts of these rows" in page.read_text()
     whole = read_summary(both.root, both.version)
     assert whole.generated == texts - thirds
     kept = {stage.stage: stage.kept for stage in whole.stages}
@@ -117,6 +125,16 @@ def test_the_way_of_an_offspring_begins_where_it_was_made(both: Chain) -> None:
     named = [step.stage for step in record.steps]
     assert named[-2:] == [UNFOLDER, "scrub_pii"]
     assert record.facts["parent"] == row["parent"]
+    lines = [*document_lines(document(both.root, both.version, row["id"]), [None])]
+    assert f"generated of document {row['parent']}, whose record this is, kept by every stage" in lines[1]
     assert record.record_id
     [source] = document(both.root, both.version, row["parent"]).records
     assert [step.stage for step in source.steps][-4:] == ["extract", WRITER, UNFOLDER, "scrub_pii"]
+
+
+def test_the_status_says_how_many_documents_are_generated(
+    both: Chain, numbers: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, thirds = numbers
+    assert main(["status", both.root, "--recipe", NAME]) == 0
+    assert f"{texts - thirds} of its documents are generated" in capsys.readouterr().out

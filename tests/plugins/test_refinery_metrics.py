@@ -67,6 +67,11 @@ def test_rows_tokens_bytes_and_seconds_of_a_stage_are_sent(metrics: Metrics, mon
     assert len(lines) == 14
 
 
+def test_generated_texts_that_became_rows_are_sent(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = counted(metrics, monkeypatch, {**REPLY, "offspring_in": 40})
+    assert "airflow.refinery.stage.offspring_in:40|c" in lines
+
+
 def test_a_receiver_of_tags_gets_one_name_with_tags(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = counted(metrics, monkeypatch, REPLY, STATSD_INFLUXDB_ENABLED="True", LEGACY_NAMES_ON="False")
     assert f"airflow.refinery.stage.rows_in,{TAGS}:100|c" in lines

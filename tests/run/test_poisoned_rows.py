@@ -18,7 +18,7 @@ from pipeline_tasks.errors import BudgetExceeded, KernelFailed, MachineFailed, N
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import ErrorBudget
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.stage import Batches, Kernel, Shards
+from pipeline_tasks.stage import BY_ROW, Batches, Kernel, Shards
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store.reading import read_shards
 from tests.every_stage import WORDS, Step, chain, land, params
@@ -137,14 +137,14 @@ def fault_of(steps: dict[str, Step]) -> Fault:
 def test_a_record_on_which_a_kernel_raises_is_quarantined(stage: str, steps: dict[str, Step], tmp_path: Path) -> None:
     """Of tokens and copies nothing may be lost: there the record is named, and the run ends."""
     step, fault = steps[stage], fault_of(steps)
-    if stage_card(stage).conserves != "rows":
+    if stage_card(stage).conserves not in BY_ROW:
         with pytest.raises(KernelFailed, match=RAISED):
             rerun(step, tmp_path, fault)
         return
     manifest = rerun(step, tmp_path / "whole", fault)
     poison = manifest.quarantined.pop(f"error:{stage}")
     assert 1 <= poison <= 2
-    assert manifest.rows + sum(manifest.rejected.values()) + poison == manifest.rows_in
+    assert manifest.rows + sum(manifest.rejected.values()) + poison == manifest.rows_due
     for batch in read_shards(str(tmp_path / "whole/root"), manifest.quarantine, ("file", "offset", "evidence")):
         assert set(batch["evidence"].to_pylist()) == {json.dumps({"error": RAISED}, separators=(",", ":"))}
     smaller = rerun(step, tmp_path / "rows", fault, batch_rows=2)

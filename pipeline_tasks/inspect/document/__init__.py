@@ -395,7 +395,7 @@ def unread_text(part: Unread) -> str:
 def document_lines(shown: Document, pages: Sequence[PageBlocks | None]) -> Iterator[str]:
     """Yield the decisions on a document for a person, and the blocks of its pages; its text is left out."""
     yield f"document  {shown.id} of snapshot {shown.snapshot}, recipe {shown.recipe}"
-    yield f"          {counted(len(shown.records), 'record')} with this text, {_fate(shown)}"
+    yield f"          {_of(shown)}, {_fate(shown)}"
     for record, page in zip(shown.records, pages, strict=True):
         yield ""
         yield f"record    {record.record_id} in {shown.landing}/{record.file} at byte {record.offset:,}"
@@ -420,6 +420,14 @@ def file_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     if unread:
         listed = ", ".join(map(str, unread[:LISTED])) + (", ..." if len(unread) > LISTED else "")
         yield f"{counted(len(unread), 'page')} without text: {listed}"
+
+
+def _of(shown: Document) -> str:
+    """Return what has the text: records that landed, or the document that it was generated of."""
+    parents = [record.facts["parent"] for record in shown.records if record.facts.get("parent")]
+    if parents:
+        return f"a text that was generated of document {parents[0]}, whose record this is"
+    return f"{counted(len(shown.records), 'record')} with this text"
 
 
 def _fate(shown: Document) -> str:

@@ -68,7 +68,11 @@ def _notes(root: str, recipe: str) -> dict[str, str]:
     for snapshot, names in late_files(root, latest).items():
         notes[snapshot] = "; ".join([*filter(None, [notes.get(snapshot)]), late_line(names)])
     for version in latest:
-        if lacking := read_summary(root, version).lacking:
+        summary = read_summary(root, version)
+        if summary.generated:
+            made = f"{summary.generated:,} of its documents are generated"
+            notes[version.snapshot] = "; ".join([*filter(None, [notes.get(version.snapshot)]), made])
+        if lacking := summary.lacking:
             way_out = "mend their cause, and `refinery run` it again"
             note = f"partial: {lacking} are quarantined with their partitions; {way_out}"
             notes[version.snapshot] = "; ".join([note, *filter(None, [notes.get(version.snapshot)])])

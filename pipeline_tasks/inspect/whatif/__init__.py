@@ -197,7 +197,7 @@ def weighted_signals(
 ) -> Iterator[tuple[pa.RecordBatch, float]]:
     """Yield `COLUMNS` and the signals of about `most` judged rows, and for how many rows each of them counts."""
     for shards in (manifest.shards, manifest.rejects):
-        sample, weight = sampled_shards(shards, most / max(manifest.rows_in, 1))
+        sample, weight = sampled_shards(shards, most / max(manifest.rows_due, 1))
         yield from ((batch, weight) for batch in _signals_of(root, sample, params))
 
 

@@ -252,13 +252,13 @@ def _of_all(
         rejected = manifest.rejected.get(reason, 0), count.rejected.get(reason, 0)
         bound, kept, is_exact = (each.bound.now, each.then), (manifest.rows, count.kept), count.is_whole
         forecasts.append(
-            StageForecast(each.measure.key, bound, manifest.rows_in, kept, rejected, is_exact, each.bound.note)
+            StageForecast(each.measure.key, bound, manifest.rows_due, kept, rejected, is_exact, each.bound.note)
         )
     if len(together) > 1:
         count = counts[-1]
         rejected = sum(manifest.rejected.values()), sum(count.rejected.values())
         kept = manifest.rows, count.kept
-        forecasts.append(StageForecast(stage, None, manifest.rows_in, kept, rejected, count.is_whole, ""))
+        forecasts.append(StageForecast(stage, None, manifest.rows_due, kept, rejected, count.is_whole, ""))
     return forecasts
 
 
@@ -274,7 +274,7 @@ def _recount(
     tallies = [defaultdict[str | None, float](float) for _ in others]
     is_whole = True
     for shards, more in ((manifest.shards, ()), (manifest.rejects, ("reason", "evidence"))):
-        sample, weight = sampled_shards(shards, most / max(manifest.rows_in, 1))
+        sample, weight = sampled_shards(shards, most / max(manifest.rows_due, 1))
         is_whole = is_whole and len(sample) == len(shards)
         for batch in read_shards(root, sample, (*more, *columns)):
             for tally, reasons in zip(tallies, redecide(batch, others), strict=True):
@@ -294,7 +294,7 @@ def _forecast(root: str, manifest: Manifest, judged: _Judged, most: int) -> Stag
     return StageForecast(
         key=judged.measure.key,
         bound=(bound.now, judged.then),
-        rows_in=manifest.rows_in,
+        rows_in=manifest.rows_due,
         kept=(manifest.rows, manifest.rows + back - gone),
         rejected=(rejected, rejected - back + gone),
         is_exact=bound.is_exact and not (is_sampled or is_sampled_too),
@@ -315,7 +315,7 @@ def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[in
     reason = judged.bound.reason
     if not judged.is_looser or not manifest.rejected.get(reason):
         return 0, False
-    shards, weight = sampled_shards(manifest.rejects, most / max(manifest.rows_in, 1))
+    shards, weight = sampled_shards(manifest.rejects, most / max(manifest.rows_due, 1))
     count = 0
     for batch in read_shards(root, shards, ["reason", "evidence", *judged.columns]):
         count += judged.count(batch.filter(pc.equal(batch.column("reason"), reason)), KEEPS)
@@ -326,7 +326,7 @@ def _gone(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[in
     """Return how many kept rows the other bound rejects, and whether a sample says so."""
     if not judged.bound.columns or not judged.is_stricter:
         return 0, False
-    shards, weight = sampled_shards(manifest.shards, most / max(manifest.rows_in, 1))
+    shards, weight = sampled_shards(manifest.shards, most / max(manifest.rows_due, 1))
     count = sum(judged.count(batch, REJECTS) for batch in read_shards(root, shards, judged.columns))
     return round(count * weight), len(shards) < len(manifest.shards)
 

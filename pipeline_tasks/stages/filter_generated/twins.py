@@ -31,6 +31,7 @@ def of_generated(card: Stage[P], name: str, title: str) -> Stage[P]:
     reads the columns that `card` writes.
     """
     columns = pa.schema([*card.writes, pa.field(ORIGIN, pa.string())])
+    found = tuple(column for column in card.writes.names if column not in card.reads.names)
     return replace(
         card,
         name=name,
@@ -41,6 +42,7 @@ def of_generated(card: Stage[P], name: str, title: str) -> Stage[P]:
         bounds=partial(_bounds, card=card, name=name) if card.bounds else None,
         title=title,
         wiring=Wiring(twin_of=card.name),
+        changes=(*card.changes, *found),
         derived_from=(*card.derived_from, *card.writes.names, ORIGIN) if card.derived_from else (),
         cost=replace(card.cost, rows=None, published=None),
     )

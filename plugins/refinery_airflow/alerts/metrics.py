@@ -45,6 +45,7 @@ def counts_of(reply: Mapping[str, Any]) -> dict[str, int]:
         "rows_quarantined": sum(reply["quarantined"].values()),
         "tokens": reply["tokens"],
         "bytes": reply["bytes"],
+        **({"offspring_in": reply["offspring_in"]} if "offspring_in" in reply else {}),
     }
 
 
