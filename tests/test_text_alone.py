@@ -24,7 +24,7 @@ from tests.installed import distributions_of, lines_of
 
 DAY = "2026-11-19"
 
-PUBLISH, LINES = "pipeline_tasks.publish", 15_700
+PUBLISH, LINES = "pipeline_tasks.publish", 15_800
 """A room, and the most lines that it and all it imports may have."""
 
 WITHOUT = """
