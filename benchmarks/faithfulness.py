@@ -8,14 +8,10 @@ fails something that the faithful one does not. Every third pair is held out fro
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
-
-sys.path[:0] = [str(Path(__file__).parents[1])]
 
 import pyarrow as pa
 
@@ -110,9 +106,7 @@ def main() -> None:
         print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
         return
     for name, result in results.items():
-        print(
-            f"{name}: {result.false_alarms} of {result.faithful} faithful rewrites rejected, {result.kb_per_second:.0f} kB/s"
-        )
+        print(f"{name}: {result.false_alarms} of {result.faithful} rewrites rejected, {result.kb_per_second:.0f} kB/s")
         for kind, counts in result.kinds.items():
             print(f"  {KINDS[kind]:28} {counts.found:3} of {counts.planted:3}  {counts.recall:.3f}")
 

@@ -56,7 +56,7 @@ def test_only_generated_documents_are_dropped(tmp_path: Path) -> None:
 def test_rows_stay_in_order_whatever_is_between_them(tmp_path: Path) -> None:
     """Sources and generated documents may come in one batch: each is where it was."""
     parent = unfolded(tmp_path, texts=["Write to eve@firm.org.", "The harbor is closed."])
-    path, manifest = refined(tmp_path, "scrub_generated", parent)
+    _, manifest = refined(tmp_path, "scrub_generated", parent)
     whole = rows(tmp_path, manifest)
     mixed = whole.take(pa.array([2, 0, 3, 1]))
     for batch_rows in (1, 2, 4096):

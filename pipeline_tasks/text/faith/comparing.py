@@ -53,7 +53,7 @@ def compare(
     known, new = read(before, language), read(after, target)
     words, is_same = vocabulary(target), target.partition("-")[0] == language.partition("-")[0]
     dates = _new_dates(known, new)
-    figures, units = _new_figures(known, new, after)
+    figures, units = _new_figures(known, new)
     found = _new_names(before, after, (language, target), new) if is_same else []
     written_units = units_of(after, words)
     copied = copies(units_of(before, vocabulary(language)), written_units)
@@ -72,7 +72,7 @@ def compare(
     )
 
 
-def _new_figures(known: Quantities, new: Quantities, text: str) -> tuple[list[Span], list[Span]]:  # noqa: ARG001
+def _new_figures(known: Quantities, new: Quantities) -> tuple[list[Span], list[Span]]:
     """Return the figures that the source has not, and those that it has with other units alone."""
     values: dict[float, set[str]] = defaultdict(set)
     for figure in known.figures:

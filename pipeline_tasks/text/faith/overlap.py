@@ -37,11 +37,7 @@ def content(text: str, words: Vocabulary) -> set[str]:
         return {run[at : at + 2] for run in signs for at in range(max(1, len(run) - 1))}
     grammar = words.function | words.negations
     found = (bare(word[0]) for word in WORD.finditer(text))
-    return {
-        stem(word)
-        for word in found
-        if (len(word) > 2 or word.isdigit()) and word not in grammar
-    }
+    return {stem(word) for word in found if (len(word) > 2 or word.isdigit()) and word not in grammar}
 
 
 @cache
