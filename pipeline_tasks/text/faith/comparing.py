@@ -62,7 +62,7 @@ def compare(
         dates=dates,
         units=units,
         names=found,
-        negations=find_changed(before, after, words) if is_same else (),
+        negations=find_changed(before, after, words, is_whole=_is_whole(known, new)) if is_same else (),
         leaks=leaks(before, after, words, map(plain, prompt)) if is_same else (),
         refused=refuses(before, after, words) if is_same else False,
         copied=copied.share,
@@ -70,6 +70,23 @@ def compare(
         length_ratio=len(written) / max(1, len(source)),
         repeated=repeated(written_units),
     )
+
+
+WHOLE, FEWEST = 0.9, 3
+"""Share of its source's figures and dates that a text has which leaves nothing out, and how many tell that at least."""
+
+
+def _is_whole(known: Quantities, new: Quantities) -> bool:
+    """Return whether a text leaves nothing out, as far as the figures and dates of its source tell."""
+    before, after = _values(known), _values(new)
+    return len(before) >= FEWEST and len(before & after) >= WHOLE * len(before)
+
+
+def _values(found: Quantities) -> set[float]:
+    """Return what figures are worth, in base units where there are such, and the numbers of dates."""
+    figures = (_base(figure) or ("", figure.value) for figure in found.figures if not figure.supporting)
+    parts = (part for date in found.dates for part in date.readings[0] if part)
+    return {_rounded(value) for _, value in figures} | {float(part) for part in parts}
 
 
 def _new_figures(known: Quantities, new: Quantities) -> tuple[list[Span], list[Span]]:
