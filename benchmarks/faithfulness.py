@@ -1,6 +1,6 @@
 """How many planted contradictions `filter_generated` finds, by kind, and how many faithful rewrites it rejects.
 
-    PYTHONPATH=. python benchmarks/faithfulness.py [--json]
+    python benchmarks/faithfulness.py [--json]
 
 Pairs and contradictions are those of `tests/text/faith/planting.py`. A contradiction is found if the rewrite with it
 fails something that the faithful one does not. Every third pair is held out from the tuning of rules and bounds.
@@ -21,7 +21,7 @@ from pipeline_tasks.stages.filter_generated.deciding import failures_of
 from pipeline_tasks.stages.filter_generated.measuring import FAITHFULNESS, TEXTS, unfold
 from pipeline_tasks.stages.filter_language import PACKAGED
 from tests.documents import documents
-from tests.text.faith.planting import KINDS, Pair, planted, read_pairs
+from tests.text.faith.planting import KINDS, Pair, planted, read_pairs, read_retold
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,24 @@ def judged(pairs: Sequence[Pair]) -> Result:
     """Return what the stage finds with its own bounds."""
     contradictions = [*planted(list(pairs))]
     started = time.perf_counter()
-    faithful = _failed([(pair, pair.rewrite) for pair in pairs])
+    faithful = failed([(pair, pair.rewrite) for pair in pairs])
     own = dict(zip((pair.number for pair in pairs), faithful, strict=True))
-    failed = _failed([(each.pair, each.text) for each in contradictions])
+    found = failed([(each.pair, each.text) for each in contradictions])
     seconds = time.perf_counter() - started
     size = sum(len(pair.source) + len(pair.rewrite) for pair in pairs)
     size += sum(len(each.pair.source) + len(each.text) for each in contradictions)
     kinds = {}
     for kind in KINDS:
-        found = [
+        caught = [
             bool(fails - own[each.pair.number])
-            for each, fails in zip(contradictions, failed, strict=True)
+            for each, fails in zip(contradictions, found, strict=True)
             if each.kind == kind
         ]
-        kinds[kind] = Counts(len(found), sum(found))
+        kinds[kind] = Counts(len(caught), sum(caught))
     return Result(kinds, len(pairs), sum(map(bool, faithful)), size / 1000 / seconds)
 
 
-def _failed(texts: Iterable[tuple[Pair, str]]) -> list[set[tuple[str, Any]]]:
+def failed(texts: Iterable[tuple[Pair, str]]) -> list[set[tuple[str, Any]]]:
     """Return what each text fails against its pair's source, as the stage judges it: rules and values."""
     given = [*texts]
     entries = [[_entry(text, len(pair.source))] for pair, text in given]
@@ -102,12 +102,15 @@ def main() -> None:
         "all": pairs,
     }
     results = {name: judged(part) for name, part in parts.items()}
+    retold = [(pair, pair.rewrite) for pair in read_retold()]
+    rejected = sum(map(bool, failed(retold)))
     if parser.parse_args().json:
-        print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
+        facts = {name: asdict(result) for name, result in results.items()}
+        print(json.dumps({**facts, "retold": {"faithful": len(retold), "false_alarms": rejected}}, indent=2))
         return
+    print(f"questions, summaries, lists: {rejected} of {len(retold)} rejected")
     for name, result in results.items():
-        rejected = f"{result.false_alarms} of {result.faithful} faithful rewrites rejected"
-        print(f"{name}: {rejected}, {result.kb_per_second:.0f} kB/s")
+        print(f"{name}: {result.false_alarms} of {result.faithful} rewrites rejected, {result.kb_per_second:.0f} kB/s")
         for kind, counts in result.kinds.items():
             print(f"  {KINDS[kind]:28} {counts.found:3} of {counts.planted:3}  {counts.recall:.3f}")
 

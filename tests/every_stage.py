@@ -10,20 +10,18 @@ import pyarrow as pa
 from refinery_models.topics import train_topics
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from pipeline_tasks.cards import stage_card
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Refined, refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input
-from pipeline_tasks.schema import GENERATED, N_GENERATED, VERDICT
+from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.scorers.topics import dump_topics
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_quality import FILTERS
-from pipeline_tasks.store.reading import read_manifest
 from tests.archives import http, response
-from tests.refining import commit_parent, rows
+from tests.refining import commit_parent
 from tests.stages import rephrasing
 from tests.static_embeddings import write_embeddings
 
@@ -95,32 +93,12 @@ def land(root: Path, folder: Path, texts: Sequence[str]) -> str:
 def chain(root: Path, parent: str, landing: str, given: Mapping[str, Mapping[str, Any]]) -> Iterator[Step]:
     """Run each stage over all rows that the one before it had, kept or rejected."""
     for stage in NAMES:
-        if "generated" in stage_card(stage).reads.names:
-            parent = commit_parent(root, [with_generated(read_all(root, parent, landing))], f"for_{stage}")
         request = RefineRequest(str(root), stage, given.get(stage, {}), parent, landing=landing)
         done = refine(request, engine("local"))
         yield Step(stage, request, done)
         parent = done.path
         if stage not in ("ingest", "dedup_exact"):  # pages are in landed files, and no stage behind takes duplicates
             parent = commit_parent(root, [all_rows(root, done.manifest, landing)], f"by_{stage}")
-
-
-def read_all(root: Path, parent: str, landing: str) -> pa.Table:
-    """Return the kept rows of a manifest."""
-    return rows(root, read_manifest(str(root), parent), landing=landing)
-
-
-def with_generated(table: pa.Table) -> pa.Table:
-    """Return rows with a text that a model might have written of each, if none was."""
-    if "generated" in table.column_names:
-        return table
-    empty: dict[str, Any] = {field.name: None for field in GENERATED}
-    written = [
-        [empty | {"prompt": "rewrite", "start": 0, "end": len(text), "text": f"{text} Again.", "stop": "stop"}]
-        for text in table["text"].to_pylist()
-    ]
-    numbers = pa.array([1] * len(table), pa.int64())
-    return table.append_column("generated", pa.array(written, pa.list_(GENERATED))).append_column(N_GENERATED, numbers)
 
 
 def all_rows(root: Path, manifest: Manifest, landing: str) -> pa.Table:

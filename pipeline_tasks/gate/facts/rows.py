@@ -77,7 +77,7 @@ ROWS = Family(
         "quarantined_share": "share of the input rows, without those of `partial_share`",
         "partial_share": "share of the input rows that were quarantined with partitions that failed every try",
         "retention": "share of the rows that were kept; none for stages that conserve tokens",
-        "page_retention": "as `retention`, without records that were never pages, and what is left out by its origin",
+        "page_retention": "as `retention`, without records that were never pages, and what params leave out by origin",
         "rows_unaccounted": "rows that are neither kept, rejected nor quarantined",
         "rejects_unstored": "rejected and quarantined rows that are in no shard",
     },

@@ -95,16 +95,20 @@ class _OfGenerated:
 
 
 def judge_apart(
-    *args: Any,  # noqa: ANN401 -- the state, the rows and what is known of them: what the kernel gets
+    *given: object,
     function: str,
     names: tuple[str, str],
     has_state: bool,
     bound: dict[str, Any],
 ) -> Iterator[pa.RecordBatch]:
-    """Give a kernel the generated documents of each batch, and put what it yields back between the others."""
+    """Give a kernel the generated documents of each batch, and put what it yields back between the others.
+
+    `given` is what it gets: its state, if it has one, the rows, and what is known of them.
+    """
     module, _, qualified = function.partition(":")
     kernel: Callable[..., Batches] = getattr(import_module(module), qualified)
-    state, (documents, *rest) = args[:has_state], args[has_state:]
+    state, (rows, *rest) = given[:has_state], given[has_state:]
+    documents = cast("Batches", rows)
     waiting: deque[pa.RecordBatch] = deque()
 
     def generated() -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from pipeline_tasks.text.faith.overlap import content
+from pipeline_tasks.text.faith.overlap import content, units_of
 from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, sentences
 
 MARKS = re.compile(
@@ -12,6 +12,9 @@ MARKS = re.compile(
     re.IGNORECASE,
 )
 """Marks by which chat formats set off turns, and names of who speaks at the start of a line."""
+
+LABEL = 3
+"""Words before a first colon, at least, that speak to the reader: fewer are a label (`Question:`)."""
 
 ALIEN = 0.34
 """Share of a line's stems, at most, that its source has, where the line is no text of it."""
@@ -31,7 +34,12 @@ def leaks(source: str, written: str, words: Vocabulary, prompt: Iterable[str] = 
         start, end = parts[place]
         part = written[start:end]
         opening, colon, _ = part.partition(":")
-        if colon and place == 0 and _speaks(opening + ":", known, own, words):
+        if (
+            colon
+            and place == 0
+            and len(units_of(opening, words)) >= LABEL
+            and _speaks(opening + ":", known, own, words)
+        ):
             found.append((start, start + len(opening) + 1))
         elif _speaks(part, known, own, words):
             found.append((start, end))

@@ -53,7 +53,7 @@ def compare(
     known, new = read(before, language), read(after, target)
     words, is_same = vocabulary(target), target.partition("-")[0] == language.partition("-")[0]
     dates = _new_dates(known, new)
-    figures, units = _new_figures(known, new, after)
+    figures, units = _new_figures(known, new)
     found = _new_names(before, after, (language, target), new) if is_same else []
     written_units = units_of(after, words)
     copied = copies(units_of(before, vocabulary(language)), written_units)
@@ -62,7 +62,7 @@ def compare(
         dates=dates,
         units=units,
         names=found,
-        negations=find_changed(before, after, words) if is_same else (),
+        negations=find_changed(before, after, words, is_whole=_is_whole(known, new)) if is_same else (),
         leaks=leaks(before, after, words, map(plain, prompt)) if is_same else (),
         refused=refuses(before, after, words) if is_same else False,
         copied=copied.share,
@@ -72,7 +72,24 @@ def compare(
     )
 
 
-def _new_figures(known: Quantities, new: Quantities, text: str) -> tuple[list[Span], list[Span]]:  # noqa: ARG001
+WHOLE, FEWEST = 0.9, 3
+"""Share of its source's figures and dates that a text has which leaves nothing out, and how many tell that at least."""
+
+
+def _is_whole(known: Quantities, new: Quantities) -> bool:
+    """Return whether a text leaves nothing out, as far as the figures and dates of its source tell."""
+    before, after = _values(known), _values(new)
+    return len(before) >= FEWEST and len(before & after) >= WHOLE * len(before)
+
+
+def _values(found: Quantities) -> set[float]:
+    """Return what figures are worth, in base units where there are such, and the numbers of dates."""
+    figures = (_base(figure) or ("", figure.value) for figure in found.figures if not figure.supporting)
+    parts = (part for date in found.dates for part in date.readings[0] if part)
+    return {_rounded(value) for _, value in figures} | {float(part) for part in parts}
+
+
+def _new_figures(known: Quantities, new: Quantities) -> tuple[list[Span], list[Span]]:
     """Return the figures that the source has not, and those that it has with other units alone."""
     values: dict[float, set[str]] = defaultdict(set)
     for figure in known.figures:

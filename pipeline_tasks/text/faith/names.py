@@ -274,20 +274,20 @@ def _unspaced(text: str, words: Vocabulary, source: Known, skipped: bytes) -> It
             if not skipped[found.start()] and not source.has(found[0]) and not source.has_signs(found[0]):
                 yield Name(found[0], *found.span())
     for at, sign in enumerate(text):
-        if sign in words.surnames and at + 1 < len(text) and not skipped[at] and _is_surname(text, at, words):
+        if sign in words.surnames and at + 1 < len(text) and not skipped[at] and _is_surname(text, at):
             yield from _unless_known(text, at, min(at + 2, len(text)), source)
         elif sign in words.places and at >= 2 and not skipped[at]:
             start = at - 2
             signs = text[start : at + 1]
             if re.fullmatch(r"[\u4e00-\u9fff]{3}", signs) and signs[1:] not in words.places_common:
-                yield from _place(text, start, at, words, source)
+                yield from _place(text, start, at, source)
 
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _BEFORE_NAME = "，。、：；“”\"'(（和与同跟由对向给让叫请据说是在从被把为以及师生长授员士问答见 \n"
 
 
-def _is_surname(text: str, at: int, words: Vocabulary) -> bool:  # noqa: ARG001 -- of one shape with its neighbors
+def _is_surname(text: str, at: int) -> bool:
     """Return whether a surname begins a name: a name is behind a pause, a particle or a title."""
     is_behind = at == 0 or text[at - 1] in _BEFORE_NAME
     return bool(_HAN.match(text, at + 1)) and (is_behind or bool(_SPEAKING.match(text, at + 2)))
@@ -305,7 +305,7 @@ _GRAMMAR = frozenset(
 )
 
 
-def _place(text: str, start: int, at: int, words: Vocabulary, source: Known) -> Iterator[Name]:  # noqa: ARG001
+def _place(text: str, start: int, at: int, source: Known) -> Iterator[Name]:
     """Yield the two characters before the kind of a place, unless the source has them or grammar is in them."""
     signs = text[start:at]
     if set(signs) & _GRAMMAR or source.has_signs(signs) or source.has_signs(signs[1] + text[at]):

@@ -11,8 +11,8 @@ from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, bare, sentenc
 LEAST_COMMON = 2
 """Stems that a denial and what it is compared with have in common at least."""
 
-SUMMARY = 0.5
-"""Share of its source's characters below which a text leaves things out: a lost denial may be what it left out."""
+RESTATED = 0.6
+"""Share of the stems of a denial, at least, that a sentence has which restates it, in a text that leaves things out."""
 
 _CLAUSE = re.compile(r"[,;:()，；：、]|\s-\s")
 
@@ -27,11 +27,12 @@ class _Part(NamedTuple):
     negative: Counter[str]
 
 
-def find_changed(source: str, written: str, words: Vocabulary) -> list[tuple[int, int]]:
+def find_changed(source: str, written: str, words: Vocabulary, *, is_whole: bool) -> list[tuple[int, int]]:
     """Return the bounds of the sentences of a plain text whose negations its source has not, or has more of.
 
     A clause that denies is compared with the sentences of the other text that have its stems, and where there are none
-    with all of it, unless a summary may have left them out. Words that both have do
+    with all of it. Of a text that is not `is_whole`, which leaves things out, a sentence must restate what is denied:
+    else the denial may be what it left out. Words that both have do
     not count; of what is left, words by which one may deny without a negation stand for one.
     """
     if not words.negations or not source.strip():
@@ -44,10 +45,9 @@ def find_changed(source: str, written: str, words: Vocabulary) -> list[tuple[int
             matched = _cover(clause.stems, before, LEAST_COMMON) or _cover(sentence.stems, before, LEAST_COMMON)
             if _exceeds(sentence, matched or before, clause):
                 changed.add((sentence.start, sentence.end))
-    is_whole = len(written) >= SUMMARY * len(source)
     for sentence in before:
         for clause in _denials(source, sentence, words, roots):
-            matched = _cover(clause.stems, after, 1 if is_whole else LEAST_COMMON)
+            matched = _cover(clause.stems, after, 1) if is_whole else _restated(clause.stems, after)
             if matched and _exceeds(sentence, matched, clause):
                 changed.add((matched[0].start, matched[0].end))
             elif is_whole and not matched and _exceeds(sentence, after, clause):
@@ -127,6 +127,13 @@ def _negative(word: str, words: Vocabulary, roots: frozenset[str]) -> str:
     cut = [word[len(prefix) :] for prefix in words.negative_prefixes if word.startswith(prefix)]
     cut += [word[: -len(suffix)] for suffix in words.negative_suffixes if word.endswith(suffix)]
     return stem(bare(word)) if any(len(root) > 2 and stem(bare(root)) in roots for root in cut) else ""
+
+
+def _restated(stems: set[str], others: list[_Part]) -> list[_Part]:
+    """Return the part that has most of these stems, if it says the same."""
+    nearest = max(others, key=lambda other: len(stems & other.stems), default=None)
+    least = max(LEAST_COMMON, RESTATED * len(stems))
+    return [nearest] if nearest and len(stems & nearest.stems) >= least else []
 
 
 def _cover(stems: set[str], others: list[_Part], least: int) -> list[_Part]:

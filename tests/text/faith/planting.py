@@ -1,11 +1,12 @@
 """Reads pairs of sources and faithful rewrites, and plants contradictions in the rewrites."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PAIRS = Path(__file__).with_name("pairs.txt")
+PAIRS, RETOLD = Path(__file__).with_name("pairs.txt"), Path(__file__).with_name("retold.json")
 
 KINDS = {
     "fig": "figure changed",
@@ -66,6 +67,13 @@ def read_pairs() -> list[Pair]:
         language, genre = head.split(" ", 1)
         pairs.append(Pair(number, language, genre, source.removeprefix("S: "), rewrite.removeprefix("R: ")))
     return pairs
+
+
+def read_retold() -> list[Pair]:
+    """Return faithful texts of another form than their sources: questions, summaries, lists. They leave things out."""
+    sources = {(pair.language, pair.genre): pair for pair in read_pairs()}
+    read = json.loads(RETOLD.read_text(encoding="utf-8"))
+    return [sources[each["language"], each["genre"]]._replace(marked=each["text"]) for each in read]
 
 
 def planted(pairs: list[Pair]) -> Iterator[Planted]:

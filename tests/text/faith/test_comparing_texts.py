@@ -141,9 +141,14 @@ def test_time_grows_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted are the pairs of sentences that are compared: one denial per paragraph is compared with each sentence."""
     from pipeline_tasks.text.faith import overlap
 
-    calls = []
+    calls: list[str] = []
     own = overlap.stem
-    monkeypatch.setattr(overlap, "stem", lambda word: calls.append(word) or own(word))
+
+    def counted(word: str) -> str:
+        calls.append(word)
+        return own(word)
+
+    monkeypatch.setattr(overlap, "stem", counted)
     counts = []
     for times in (10, 20):
         text = "\n".join(f"{pair.source}" for pair in PAIRS[:1]) * times
