@@ -46,6 +46,7 @@ def test_more_than_one_percent_of_errors_is_told_with_the_reasons() -> None:
     counted = raised({"rejected": {"extract:empty": 900, "error:timeout": 1}})["error_rate"]
     assert counted.numbers[0].startswith("101 of 10,000 rows")
     assert raised({"quarantined": {"error:cut": 101}}, limits=replace(LIMITS, error_rate=0.02)) == {}
+    assert raised({"quarantined": {"error:cut": 101}, "offspring_in": 90_000}) == {}
 
 
 def test_quarantined_partitions_are_told_with_their_errors() -> None:
