@@ -39,7 +39,7 @@ class Wanted:
                 self.words |= dict.fromkeys(_runs(_words(stretch)), name)
             ids = encoder.encode(text, add_special_tokens=False).ids
             for at in range(0, len(ids) - TOKENS + 1, TOKENS):
-                for width in WIDTHS:
+                for width in (width for width in WIDTHS if max(ids) <= np.iinfo(width).max):
                     self.tokens.setdefault(np.array(ids[at : at + TOKENS], width).tobytes(), name)
 
     def in_bytes(self, body: bytes) -> set[str]:

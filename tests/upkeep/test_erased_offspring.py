@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.run.tasks.row_cache import cache_of, parts_of, store_rows
 from tests import generated_root
 from tests.backwards import installed
 from tests.erased_root import ErasedRoot
@@ -80,3 +82,13 @@ def test_many_sources_leave_no_offspring_in_any_object(tmp_path: Path) -> None:
     assert found["objects_before"] > 10
     assert (found["left"], found["kept"], found["problems"]) == (0, found["due"], 0)
     assert found["due"] == 20
+
+
+def test_what_a_killed_run_wrote_of_a_source_is_erased(root: ErasedRoot) -> None:
+    """Its parts are in no table: what they have is known to nobody but the run."""
+    folder = parts_of(cache_of("rephrase", "generated"), "ab" * 16)
+    table = pa.table({"key": ["1" * 32], "written": [{"text": "other words for it"}], "hardware": ["cpu"]})
+    paths = [Path(root.root, path) for path in store_rows(root.root, folder, table)]
+    assert all(path.exists() for path in paths)
+    forget(root, "--url", url_of(1))
+    assert not any(path.exists() for path in paths)

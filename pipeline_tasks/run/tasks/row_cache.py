@@ -43,10 +43,18 @@ _END = ".json"
 _WAY_OUT = "remove it: what a cache had is computed again"
 
 
+_PARTS = "parts-"
+
+
 def parts_of(prefix: str, source: str) -> str:
     """Return the prefix of the parts of a cache that tasks over one input add while they run (`row_parts`)."""
     stage, _, name = prefix.removeprefix(f"{CACHE}/").partition("/")
-    return f"{CACHE}/{stage}/parts-{name}-{source}"
+    return f"{CACHE}/{stage}/{_PARTS}{name}-{source}"
+
+
+def is_part(path: str) -> bool:
+    """Return whether an object of a cache is below the parts of a task that has not ended."""
+    return path.removeprefix(f"{CACHE}/").partition("/")[2].startswith(_PARTS)
 
 
 def cache_of(stage: str, name: str) -> str:

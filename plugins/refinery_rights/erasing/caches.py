@@ -1,7 +1,8 @@
 """Finds what caches keep of documents: a cache knows a text by its bytes, and no document.
 
 So a segment is asked for the texts that tables have of the documents, and for what was made of them. One that has any
-is removed as a whole, with the object that names it: what it had of others is computed again where a run needs it.
+is removed as a whole, with the object that names it: what it had of others is computed again where a run needs it. So
+are all parts of tasks that run, or were killed: what these wrote of a document is in no table yet.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.run.tasks.row_cache import CACHE, KEY, UNREADABLE, named_shard
+from pipeline_tasks.run.tasks.row_cache import CACHE, KEY, UNREADABLE, is_part, named_shard
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.shards.table import open_table, own_rows
 from pipeline_tasks.text.base.hashed import text_keys
@@ -38,8 +39,10 @@ def names_of(root: str, entries: list[Entry]) -> dict[str, str]:
 
 
 def count(root: str, path: str, keys: set[str]) -> int:
-    """Return how many rows of a segment have something of texts with these keys."""
+    """Return how many rows of a segment have something of texts with these keys, or may have it."""
     table = open_table(root, path)
+    if is_part(path):
+        return table.shard.rows
     said = [column.name for column in table.schema if column.name != KEY and has_words(column)]
     wanted, rows = pa.array(sorted(keys), pa.string()), 0
     for batch in own_rows(root, table, [KEY, *said]) if said and KEY in table.schema.names else ():
