@@ -26,14 +26,14 @@ def test_compiling_says_at_once_why_a_run_waits_and_how_far_it_is(monkeypatch: p
         tell(1, 2)
         seen.append(out.seen)
 
-    monkeypatch.setattr(loop_calls, "is_compiled", lambda calls: False)
+    monkeypatch.setattr(loop_calls, "is_compiled", lambda _: False)
     monkeypatch.setattr(loop_calls, "compile_ahead", compile_ahead)
     ensure_compiled(out)
     assert seen == [f"{COMPILING}\n", f"{COMPILING}\n{COMPILING} 1 of 2\n"]
 
 
 def test_loops_that_are_compiled_are_not_spoken_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_calls, "is_compiled", lambda calls: True)
+    monkeypatch.setattr(loop_calls, "is_compiled", lambda _: True)
     out = Terminal()
     ensure_compiled(out, all_loops=True)
     assert not out.getvalue()
