@@ -4,8 +4,8 @@
 
 A change ("mutant") is small and legal: another comparison, another number, a condition turned round, a call left out.
 It is made in place, and undone before the next, so the files must be committed. The tests of a room are those of its
-folder that are not `slow`; those that name the changed module run first, then the quickest, and they end at the first
-failure, which is printed. What no test notices is printed with its line, for a person to judge: some mutants mean the
+folder, and those elsewhere that import the changed module, as far as they are not `slow`; those that name the module
+run first, then the quickest, and they end at the first failure, which is printed. What no test notices is printed with its line, for a person to judge: some mutants mean the
 same as the original.
 """
 
@@ -152,15 +152,26 @@ def drawn(rooms: Sequence[str], count: int, seed: int) -> list[Mutant]:
     return [mutant for at, room in enumerate(rooms) for mutant in chance.sample(mutants_of(room), each + (at < more))]
 
 
-def files_of(room: str, module: str = "") -> list[str]:
-    """Return the test files of a room: those that name a module first, then the quickest."""
+def files_of(room: str, changed_file: Path | None = None) -> list[str]:
+    """Return the test files of a room, and others that import a file: those that name it first, then the quickest."""
 
     def order(path: Path) -> tuple[bool, int]:
-        is_named = module and re.search(rf"\b{module}\b", path.read_text())
+        is_named = changed_file and re.search(rf"\b{changed_file.stem}\b", path.read_text())
         return not is_named, seconds.get(str(path.relative_to(PROJECT)), UNKNOWN)
 
     seconds = measured().files
-    return [str(path) for path in sorted((PROJECT / "tests" / room).rglob("test_*.py"), key=order)]
+    own = (PROJECT / "tests" / room).rglob("test_*.py")
+    return [str(path) for path in sorted({*own, *(_importing(changed_file) if changed_file else ())}, key=order)]
+
+
+def _importing(changed_file: Path) -> Iterator[Path]:
+    """Yield the test files that import a file of the package by its name."""
+    *packages, module = changed_file.relative_to(PROJECT).with_suffix("").parts
+    of = ".".join(packages)
+    imported = re.compile(rf"\b{re.escape(of)}(?:\.{module}\b| import (?:\([^)]*|.*)\b{module}\b)")
+    for path in (PROJECT / "tests").rglob("test_*.py"):
+        if imported.search(path.read_text()):
+            yield path
 
 
 def first_failure(files: Sequence[str], limit: float | None = None) -> str | None:
@@ -179,7 +190,7 @@ def noticing(mutant: Mutant, limit: float) -> str | None:
     source = mutant.path.read_bytes()
     mutant.path.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
     try:
-        return first_failure(files_of(mutant.room, mutant.path.stem), limit)
+        return first_failure(files_of(mutant.room, mutant.path), limit)
     finally:
         mutant.path.write_bytes(source)
 

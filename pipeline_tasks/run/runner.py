@@ -333,7 +333,7 @@ def _check(planned: Plan, manifest: Manifest) -> None:
     _check_writes(planned, manifest)
     check_conservation(planned.card, planned.parent, manifest)
     damaged, budget = sum(manifest.quarantined.values()), planned.request.error_budget
-    if damaged > budget.rows and damaged > budget.share * max(manifest.rows_in, 1):
+    if damaged > budget.rows and damaged > budget.share * manifest.rows_in:
         message = (
             f"{planned.card.name}: {damaged} of {manifest.rows_in} records of this partition are damaged "
             f"{dict(manifest.quarantined)}: "

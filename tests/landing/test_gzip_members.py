@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from pipeline_tasks.landing.archives.gzip_members import read_members
+from pipeline_tasks.landing.archives.gzip_members import is_one_record_per_member, read_members
 from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.landing.decompression import PlainSource, Reader
 from tests.archives import covers, http, read, response, zipped
@@ -86,3 +86,24 @@ def test_members_without_a_record() -> None:
     assert [row.error for row in rows(gzip.compress(b"words"))] == ["bad_header"]
     assert [row.error for row in rows(gzip.compress(ONE) + b"tail")] == [None, "gzip_corrupt"]
     assert [row.error for row in rows(gzip.compress(ONE)[:-9])] == ["gzip_truncated"]
+
+
+@pytest.mark.parametrize(
+    ("data", "is_one"),
+    [
+        (gzip.compress(ONE) + gzip.compress(TWO), True),
+        (gzip.compress(ONE), True),
+        (gzip.compress(ONE)[:-9], True),
+        (gzip.compress(ONE + TWO), False),
+        (gzip.compress(ONE + TWO)[:-9], False),
+        (gzip.compress(ONE[:-40]) + gzip.compress(TWO), True),
+        (gzip.compress(ONE[:-40]) + gzip.compress(ONE[-40:] + TWO), False),
+        (gzip.compress(b"words"), True),
+        (gzip.compress(b""), False),
+    ],
+    ids=["two", "one", "cut", "both", "both-cut", "short", "across", "words", "empty"],
+)
+def test_the_first_member_shows_whether_each_has_one_record(data: bytes, *, is_one: bool) -> None:
+    reader = opened(data)
+    assert is_one_record_per_member(reader) is is_one
+    assert reader.peek(len(data)) == data

@@ -72,9 +72,19 @@ def test_a_frame_that_was_cut_hides_none_behind_it() -> None:
     assert urls(b"".join([*parts[:5], parts[5][:-9], *parts[6:]])) == [*URLS[:5], *URLS[6:]]
 
 
-def test_rubbish_behind_frames_is_one_row() -> None:
-    rows = read(b"".join(frames(RECORDS)) + bytes(100))
-    assert [row["error"] for row in rows] == [*[None] * 40, "zstd_corrupt"]
+@pytest.mark.parametrize(
+    ("rubbish", "error"),
+    [
+        (bytes(100), "zstd_corrupt"),
+        (b"rubbish!" * 20, "zstd_corrupt"),
+        (b"rub", "zstd_corrupt"),
+        (SKIPPED[:5], "zstd_truncated"),
+        (SKIPPED[:-1], "zstd_truncated"),
+    ],
+)
+def test_rubbish_behind_frames_is_one_row(rubbish: bytes, error: str) -> None:
+    rows = read(b"".join(frames(RECORDS)) + rubbish)
+    assert [row["error"] for row in rows] == [*[None] * 40, error]
 
 
 @pytest.mark.parametrize("floor", [32 << 20, pytest.param(zstd_frames.BOMB_FLOOR, marks=pytest.mark.nightly)])

@@ -133,6 +133,15 @@ def test_a_layer_has_the_new_columns_and_what_differs(tmp_path: Path) -> None:
     assert max(map(len, deltas)) < 100  # of texts of 8,800 characters
 
 
+def test_what_a_kernel_is_to_store_tells_its_shards_apart(tmp_path: Path) -> None:
+    base, on = stored(tmp_path, table(["one", "two", "three"])), engine(tmp_path)
+    ways = (LAYER, None, Layer(changes=LAYER.changes, stores=("id",)))
+    layer, rows, wider = (on.map(partial(edit, seed=0), (base,), layer=way)[0] for way in ways)
+    assert columns_of(tmp_path, rows) == [*ROWS.names, "turn_0"]
+    assert columns_of(tmp_path, layer)[0] == ROW
+    assert set(columns_of(tmp_path, wider)) - set(columns_of(tmp_path, layer)) == {"id"}
+
+
 def test_a_kernel_gets_the_columns_that_its_layer_reads_and_those_that_are_profiled(tmp_path: Path) -> None:
     seen: list[list[str]] = []
 

@@ -26,6 +26,8 @@ from pipeline_tasks.run.machine import machine_fault, named
         (OSError(errno.EROFS, "Read-only", "/ro/x"), RecipeError, "^/ro/x: Read-only file system; let this user write"),
         (PermissionError(errno.EACCES, "Permission denied", "/root/x"), RecipeError, "^/root/x: Permission denied"),
         (OSError(errno.EMFILE, "Too many open files"), JobLost, "ulimit -n"),
+        (ModuleNotFoundError("No module named 'duckdb'", name="duckdb"), RecipeError, "^duckdb is not .*extra `sql`"),
+        (ModuleNotFoundError("No module named 'x'", name="torch.nn.x"), RecipeError, "^torch.nn.x .*extra `models`"),
     ],
 )
 def test_the_machines_failures_are_named_through_their_causes(

@@ -18,9 +18,11 @@ from pipeline_tasks.run.recipe_faults import (
     missing_files,
     order_faults,
     type_faults,
+    vectors_of,
 )
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stages import NAMES
+from tests.static_embeddings import write_embeddings
 
 START: dict[str, Any] = {"ingest": {}, "extract": {}}
 KEY = "REFINERY_PII_KEY"
@@ -81,6 +83,13 @@ def test_every_stage_that_makes_vectors_says_of_which_model() -> None:
     makers = [name for name in NAMES if adds(EMBEDDING, name)]
     assert makers
     assert [name for name in makers if not stage_card(name).vectors] == []
+
+
+def test_vectors_are_of_the_model_that_a_step_names_and_of_none_where_it_makes_none(tmp_path: Path) -> None:
+    folders = [write_embeddings(tmp_path / name, words) for name, words in (("a", ["one"]), ("b", ["two"]))]
+    steps = [recipe({**START, "embed": {"model": folder}}).steps[-1] for folder in folders]
+    assert len({vectors_of(step).name for step in steps}) == len(folders)
+    assert vectors_of(recipe({**START, "filter_url": {}}).steps[-1]).name == ""
 
 
 def test_any_stage_may_be_the_last_as_its_documents_are_published() -> None:

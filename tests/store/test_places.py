@@ -1,5 +1,6 @@
 """A list may point to places that the operator names and to nothing beside them; a refusal names the bucket to add."""
 
+import json
 import re
 
 import pytest
@@ -44,3 +45,16 @@ def test_lists_elsewhere_point_nowhere() -> None:
     with pytest.raises(RecipeError, match="no place that a list may point to"):
         require_pointed("s3://elsewhere/day", [("s3://crawl/2026", "")])
     require_pointed("s3://elsewhere/day", [])
+
+
+def test_a_worker_has_what_the_driver_of_its_task_was_given_and_nothing_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store_settings, "_GIVEN", {})
+    monkeypatch.setattr(store_settings, "_RECEIVED", {})
+    monkeypatch.delenv(store_settings.PLACES, raising=False)
+    monkeypatch.delenv("REFINERY_LANDING", raising=False)
+    for uri in ("s3://one", "s3://two", ""):
+        sent = json.dumps({uri: {"AWS_ENDPOINT_URL": "http://store"}}) if uri else ""
+        store_settings.receive(sent)
+        assert store_settings.given() == sent

@@ -24,6 +24,7 @@ from pipeline_tasks.store.shards import segment_writer
 from pipeline_tasks.store.shards.rows import read_shard
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter, compact
+from pipeline_tasks.store.shards.table import open_table, own_rows
 from pipeline_tasks.text.base.key_pages import KeyedFile
 from tests.descriptors import descriptors
 from tests.faulty_s3 import FaultyS3
@@ -364,3 +365,13 @@ def test_a_segment_is_read_as_a_shard_with_the_columns_that_are_asked_for(tmp_pa
     choices = (None, ["key", "many"], ["text"])
     tables = [pa.Table.from_batches(list(read_shard(str(tmp_path), shard, columns=columns))) for columns in choices]
     assert tables == [rows.select(columns or rows.column_names) for columns in choices]
+
+
+@pytest.mark.parametrize("count", [0, 3, 20_000])
+def test_a_segment_is_opened_by_its_path_alone(tmp_path: Path, count: int) -> None:
+    rows = table(range(count))
+    shard = stored(tmp_path, rows)
+    opened = open_table(str(tmp_path), shard.path)
+    assert opened.is_segment
+    assert (opened.shard, opened.schema) == (shard, rows.schema)
+    assert pa.Table.from_batches(own_rows(str(tmp_path), opened), rows.schema).combine_chunks() == rows.combine_chunks()
