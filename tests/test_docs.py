@@ -21,6 +21,7 @@ import yaml
 from refinery_sources.files.source import ENDINGS
 from refinery_sources.recipe import SEAM
 
+from pipeline_tasks import api
 from pipeline_tasks.ask.known import questions
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
@@ -220,6 +221,19 @@ def test_options_that_the_docs_name_exist(page: str) -> None:
     assert unknown == []
 
 
+@pytest.mark.parametrize("page", [page for page in TEXTS if "decisions" not in page and page != "CHANGELOG.md"])
+def test_options_have_the_names_that_help_shows(page: str) -> None:
+    """An option that had another name answers to it, and no page teaches it; `export` takes recipes and datasets."""
+    named = [
+        (command, option, action.option_strings[0])
+        for command, arguments in command_lines(TEXTS[page])
+        if command in parsers()
+        for option in re.findall(r"--[a-z][a-z-]*", arguments)
+        if (action := parsers()[command]._option_string_actions.get(option))
+    ]
+    assert [each for each in named if each[1] != each[2] and each[:2] != ("export", "--recipe")] == []
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_that_the_docs_name_exist(page: str) -> None:
     known = {*parsers(), *first_words(parsers())}
@@ -350,6 +364,21 @@ def test_the_example_of_reading_tokens_runs(
     assert re.fullmatch(r"\d+ sequences of 64", counted)
     assert "word" in text
     assert re.search(r" https://example\.org/\d+/\d+ .* [ab]\.jsonl \d+$", origin)
+
+
+def test_the_questions_of_the_page_of_sql_are_answered(tmp_path: Path) -> None:
+    asked = block_commands(TEXTS["docs/how-to/look/query-with-sql.md"])
+    words = [shlex.split(arguments) for command, arguments in asked if command == "sql"]
+    found = [query for root, *query in words if root == "/data/refined" and len(query) == 1]
+    assert len(found) >= 4
+    line = "The boats came back to the harbor before the rain, and the men of the village went home with what they had."
+    for day in ("2026-11-19", "2026-11-20"):
+        pq.write_table(pa.table({"text": [f"{line} It was {day}.", "short"]}), tmp_path / f"{day}.parquet")
+        recipe = api.recipe(["ingest", "extract", ("filter_language", {"keep": []})], name="harbor")
+        api.refine(str(tmp_path / f"{day}.parquet"), str(tmp_path / "root"), recipe)
+    for [query] in found:
+        of_ours = query.replace("v3.", "v1.").replace("v4.", "v2.")
+        assert api.sql(str(tmp_path / "root"), of_ours).column_names
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def waits_text(reply: Mapping[str, Any]) -> str:
 
 def amount(files: Mapping[str, Any]) -> str:
     """Return the number of files, and their bytes."""
-    return f"{files['files']:,} files  {files['bytes'] / 1e6:,.1f} MB"
+    return f"{counted(files['files'], 'file')}  {files['bytes'] / 1e6:,.1f} MB"
 
 
 def sample_text(run: Run, reply: LandReply) -> str:

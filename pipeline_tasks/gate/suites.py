@@ -389,7 +389,7 @@ def _absence(column: str, facts: Facts) -> str:
     if column.endswith(("_change", "_psi", "_ks")) and facts.get("compared_rows") is None:
         return "no previous snapshot to compare with"
     if column == "reasons_psi":
-        return "just one of the two snapshots was compared with earlier ones"
+        return "just one of the two was compared with other snapshots"
     if column.endswith("_loss_max"):
         return f"no {column.partition('_')[0]} has 1,000 documents"
     return "nothing to compute it from"

@@ -38,12 +38,12 @@ from pipeline_tasks.store.reading import read_manifest, whole_line
 
 Outcome = Literal["pass", "warn", "refuse"]
 
-METHOD = 5
+METHOD = 6
 """How facts are judged; a verdict of another method is not used again.
 
-2: by intervals, from one row on. 3: with bounds that are learned from trailing snapshots. 4: by
-population stability without what chance gives on average, and reasons of snapshots that both have earlier ones or none.
-5: quantiles and means by their histogram's bins, and languages of which nothing is left.
+2: by intervals, from one row on. 3: with bounds that are learned from trailing snapshots. 4: by population stability
+without what chance gives on average, and reasons of snapshots that both have earlier ones or none. 5: quantiles and
+means by their histogram's bins, and languages of which nothing is left. 6: reasons of builds as those of snapshots.
 """
 
 

@@ -303,15 +303,12 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
     skipped = _skipped(folder)
     if not chosen and others:
         splits = " and ".join(sorted(set(others.values())))
-        message = (
-            f"{uri} has no data to train on: its {counted(len(others), 'table')} are of the split {splits}; {WAY_OUT}"
-        )
+        tables_are = counted(len(others), "table is", "tables are")
+        message = f"{uri} has no data to train on: {tables_are} of the split {splits}; {WAY_OUT}"
         raise NothingLanded(message)
     if not chosen:
-        entries = len(folder.files) + len(folder.skipped)
-        message = (
-            f"{uri} is an empty snapshot: none of its {entries} files is WARC, ARC, WET, JSONL, Parquet or a document"
-        )
+        entries = counted(len(folder.files) + len(folder.skipped), "file")
+        message = f"{uri} is an empty snapshot: none of {entries} is WARC, ARC, WET, JSONL, Parquet or a document"
         other = next(filter(UNREAD.search, visible), None)
         if other is not None:
             message += f". {refusal_of_table(f'{folder.store.root}/{other}')}"

@@ -131,7 +131,8 @@ def answer(options: argparse.Namespace) -> int:
     facts |= {"takedown": recorded and recorded.facts, "republished": [*map(asdict, republished)]}
     followed = [] if options.dry_run else list(follow(root))
     left = [] if options.dry_run or options.undo or not affected else [f"what was made before has it: {_erase(root)}"]
-    lines = [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots), *left]
+    singly = snapshot_lines(root, snapshots, dry_run=options.dry_run)
+    lines = [*map(republished_line, republished), *followed, *singly, *left]
     print_result(options, facts, lines)
     return 0
 
@@ -430,10 +431,12 @@ def republished_line(again: Republished) -> str:
     )
 
 
-def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]], *, dry_run: bool = False) -> Iterator[str]:
     """Yield how to take documents out of single snapshots; a trial of one is retracted."""
     if snapshots:
-        yield "no build uses it; these snapshots have it until they are refined again, trials until they are retracted:"
+        then = "would have it" if dry_run else "have it"
+        uses = "no build would use it any more" if dry_run else "no build uses it"
+        yield f"{uses}; these snapshots {then} until they are refined again, trials until they are retracted:"
     own: set[str] = set()  # recipes that are a user's: `refinery run` takes the path of the file, which no root keeps
     for snapshot in snapshots:
         recipe, name = snapshot["recipe"], snapshot["snapshot"]

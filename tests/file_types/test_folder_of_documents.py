@@ -26,13 +26,17 @@ Asked = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Thirty texts, one of them as a Word file with a blank in its name, too, a feed, and a picture called a PDF."""
+    """Thirty-two texts, one of them as a Word file with a blank in its name, too, a feed, and a picture called a PDF."""
     folder = tmp_path_factory.mktemp("documents")
     landing = folder / "manuals"
     landing.mkdir()
     for at in range(30):
         (landing / f"note {at}.txt").write_text(f"{TEXT} This is what note {at} says of it.")
     (landing / "old harbor.docx").write_bytes(docx(p(f"{TEXT} This is what note 3 says of it.")))
+    (landing / "of the mill").mkdir()
+    (landing / "of the mill" / "wheel.txt").write_text(f"{TEXT} See mill/brook.txt, by which the wheel turns.")
+    (landing / "mill").mkdir()
+    (landing / "mill" / "brook.txt").write_text(f"{TEXT} The brook rose again in the night.")
     (landing / "news.rss").write_bytes(FEED)
     (landing / "picture.pdf").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     (folder / "folder.yaml").write_text(RECIPE)
@@ -54,6 +58,13 @@ def test_a_document_is_found_by_its_name(asked: Asked) -> None:
     assert "Its text is that of file:///old%20harbor.docx" in asked("why", "note 3.txt")
 
 
+def test_a_document_of_a_folder_within_is_found_by_its_path_and_not_by_texts_that_name_it(asked: Asked) -> None:
+    told = asked("why", "mill/brook.txt")
+    assert "file:///mill/brook.txt" in told
+    assert "wheel.txt" not in told
+    assert "file:///mill/brook.txt" in asked("why", "manuals/mill/brook.txt")
+
+
 def test_a_reason_leads_to_the_stage_that_gave_it(asked: Asked) -> None:
     assert "ingest:not_html" in asked("rejects", "--reason", "ingest:not_html")
     assert "ingest:feed" in asked("rejects", "--reason", "feed")
@@ -64,5 +75,5 @@ def test_each_type_adds_up(asked: Asked) -> None:
     lines = [line.split() for line in asked("look", "types").splitlines()]
     rows = {line[0]: line[1:3] for line in lines if line and line[0] in ("text", "office", "feed")}
     assert rows["office"] == ["1", "1"]
-    assert rows["text"] == ["30", "29"]
+    assert rows["text"] == ["32", "31"]
     assert rows["feed"] == ["1", "0"]

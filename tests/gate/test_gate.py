@@ -429,6 +429,18 @@ def test_reasons_are_compared_of_snapshots_that_both_have_earlier_ones_or_none(
     assert ("reasons_psi" in {failure.column for failure in verdict.failures}) == compared
 
 
+@pytest.mark.parametrize(("lists", "compared"), [(("", "a"), False), (("a", ""), False), (("a", "b"), True)])
+def test_reasons_of_a_build_are_compared_where_both_leave_out_what_others_supersede(
+    lists: tuple[str, str], compared: bool, tmp_path: Path
+) -> None:
+    good = healthy("select")
+    before, now = (
+        replace(manifest, params={**manifest.params, "superseded": listed})
+        for manifest, listed in zip((good, kept(good, 0.8, "select:superseded")), lists, strict=True)
+    )
+    assert (compute_facts(str(tmp_path), now, before)["reasons_psi"] is not None) == compared
+
+
 def test_pages_that_an_earlier_snapshot_has_are_no_drift(tmp_path: Path) -> None:
     """The third day repeats more of the second than that of the first."""
     good = healthy("ingest")

@@ -47,6 +47,9 @@ def rows(root: str, day: str, stage: str = "", part: str = "shards") -> list[dic
         ("0123456789ABCDEF" * 2, "document", "0123456789abcdef" * 2),
         ("0123abcd", "document", "0123abcd"),
         ('"example.org"', "text", "example.org"),
+        ("first/a note.md", "address", "file:///first/a%20note.md"),
+        ("first/note.txt", "address", "file:///first/note.txt"),
+        ("first/note", "text", "first/note"),
         ("some words. And more", "text", "some words. And more"),
         ("word", "text", "word"),
     ],
@@ -166,6 +169,17 @@ def test_what_never_landed_is_told_with_the_nearest_addresses(small_root: SmallR
     assert found["read"]["unread"] == 0
     assert 0 < len(found["nearest"]) <= 5
     assert all(each["url"].startswith("https://example.org/") for each in found["nearest"])
+
+
+def test_an_id_of_ones_own_data_has_a_command_that_finds_its_document(
+    small_root: SmallRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = rows(small_root.root, DAYS[1])[0]
+    [*_, step] = facts(small_root.root, "row-5")["next"]
+    [_, *words] = shlex.split(step.split("`")[3].replace("row-5", row["record_id"]))
+    assert main([*words, "--recipe", RECIPE, "--version", DAYS[1]]) == 0
+    assert row["id"] in capsys.readouterr().out
+    assert not any("sql" in step for step in facts(small_root.root, "o'row-5")["next"])
 
 
 def test_no_text_is_read_and_of_a_whole_id_one_bucket_alone(

@@ -1,5 +1,7 @@
 """Tables of a catalog follow what is published: each version a snapshot, whatever was killed, lost, or done by others."""
 
+import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -322,6 +324,14 @@ def test_a_kill_between_root_and_catalog_is_repaired(
     assert refinery("register", small.root, "--recipe", RECIPE).returncode == 0
     assert summary(address, RECIPE) == whole
     assert refinery("verify", small.root, "--catalog", address).returncode == 0
+
+
+def test_the_command_that_compares_is_whole(small: SmallRoot, tmp_path: Path, refinery: Refinery) -> None:
+    lake = f"ducklake:sqlite:{tmp_path}/a lake.sqlite"
+    done = refinery("register", small.root, "--recipe", RECIPE, "--catalog", lake)
+    [named] = re.findall("`refinery (.*)`", done.stdout)
+    assert shlex.split(named) == ["verify", small.root, "--recipe", RECIPE, "--catalog", lake]
+    assert refinery(*shlex.split(named)).returncode == 0
 
 
 def test_a_catalog_of_no_kind_is_refused(small: SmallRoot, refinery: Refinery, monkeypatch: pytest.MonkeyPatch) -> None:

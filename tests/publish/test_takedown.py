@@ -293,7 +293,10 @@ def test_a_takedown_needs_a_reason_and_a_dry_run_none(
     assert main(["takedown", root, "--file", str(tmp_path / "none"), "--reason", " "]) == RecipeError.exit_code
     assert "say why with --reason" in capsys.readouterr().err, "before it reads a list"
     assert main(["takedown", root, "--site", site, "--dry-run"]) == 0
-    assert "corpus version 1:" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "corpus version 1:" in printed
+    assert "no build uses it" not in printed, "the one above does until it is taken down"
+    assert "no build would use it any more; these snapshots would have it" in printed
     assert takedowns(root) == []
     assert version_log.current(root, "corpus").number == 1
 

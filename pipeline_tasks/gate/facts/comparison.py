@@ -31,6 +31,9 @@ from pipeline_tasks.store.reading import read_history
 
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 
+SUPERSEDED = "superseded"
+"""The param by which a build tells a stage which documents other snapshots of its selection supersede."""
+
 
 def compare_with_parent(subject: Subject) -> Facts:
     """Return the tokens lost, characters per token and fill of sequences; nothing before documents have tokens."""
@@ -105,12 +108,16 @@ def compare_with_previous(subject: Subject) -> Facts:
 
 
 def alike(manifest: Manifest, previous: Manifest) -> bool:
-    """Return whether both snapshots were compared with earlier ones, or none of them was.
+    """Return whether both snapshots were compared with others, or none of them was.
 
-    The second snapshot of a dataset is the first that can repeat an earlier one: those reasons are new to every second
-    snapshot, and say nothing about its crawl.
+    The second snapshot of a dataset is the first that can repeat an earlier one, and the first of which a build can
+    leave out what another supersedes: those reasons are new to every second snapshot, and say nothing about its crawl.
     """
-    return bool(manifest.parents[1:]) == bool(previous.parents[1:])
+    return _is_compared(manifest) == _is_compared(previous)
+
+
+def _is_compared(manifest: Manifest) -> bool:
+    return bool(manifest.parents[1:] or manifest.params.get(SUPERSEDED))
 
 
 def _amounts(subject: Subject) -> Facts:
@@ -145,7 +152,7 @@ PREVIOUS = Family(
         "<column>_ks": "largest difference between the shares below any value of a profiled column of numbers, in this "
         "and the previous snapshot (the statistic of Kolmogorov and Smirnov)",
         "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot, without "
-        "records that bring no new page; none where just one of both was compared with earlier snapshots",
+        "records that bring no new page; none where just one of both was compared with other snapshots",
     },
 )
 

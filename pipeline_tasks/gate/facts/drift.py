@@ -16,7 +16,7 @@ Profile = Mapping[str, Any]
 def compare_own(subject: Subject) -> Facts:
     """Return the drift of each distribution that a stage itself brings; none of a stage that leaves rows as they are.
 
-    None without a previous manifest, or where just one of both snapshots was compared with earlier ones.
+    None without a previous manifest, or where just one of both snapshots was compared with others.
     """
     if not changes_rows(subject.card):
         return {}
@@ -67,7 +67,7 @@ Snapshot = Sequence[Manifest]
 def snapshot_drift(now: Snapshot, before: Snapshot | None) -> Facts:
     """Return how far what a snapshot publishes has moved since the previous one, by each distribution.
 
-    None without a previous one, or where a stage of just one of both was compared with earlier snapshots.
+    None without a previous one, or where a stage of just one of both was compared with other snapshots.
     """
     if before is None or not _all_alike(now, before):
         return dict.fromkeys(f"{name}_psi" for name in DISTRIBUTIONS)

@@ -32,7 +32,7 @@ SNAPSHOT_FACTS: Mapping[str, str] = {
     "compared_documents": "documents of the smaller of this and the previous snapshot",
     **{
         f"{name}_psi": f"population stability index of the `{name}` of what would be published against the previous "
-        "snapshot, less what chance gives; none where a stage of just one of both was compared with earlier ones"
+        "snapshot, less what chance gives; none where a stage of just one of both was compared with others"
         for name in DISTRIBUTIONS
     },
 }

@@ -11,9 +11,11 @@ from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, sa
 from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.versions.outlived import Outlived, outlived, outlived_lines
 from pipeline_tasks.inspect.versions.staleness import stale_now
+from pipeline_tasks.ledger import recorded_recipes
 from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
+from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.report.summary import read_summary
 from pipeline_tasks.store.reading import read_manifest
 
@@ -52,7 +54,8 @@ def answer(options: argparse.Namespace) -> int:
     facts += [_retraction_facts(retraction, left) for retraction in retractions]
     facts += [_run_facts(run) for run in runs.values()]
     lines = [*status_lines(root, versions, notes), *tokenizer_lines(root, recipe)]
-    lines += [] if options.snapshot else [*dataset_lines(root, recipe), *outlived_lines(root, left)]
+    if not options.snapshot:
+        lines += [*dataset_lines(root, recipe), *outlived_lines(root, left), *_others(root, recipe)]
     print_result(options, facts, lines)
     return 0
 
@@ -132,6 +135,13 @@ def dataset_lines(root: str, recipe: str) -> Iterator[str]:
         if version.recipe != recipe:
             counts = [counted(getattr(version, f"{noun}s"), noun) for noun in ("document", "token", "sequence")]
             yield f"dataset {version.recipe}@{version.number}: {', '.join(counts)}, {root}/{version.prefix}"
+
+
+def _others(root: str, recipe: str) -> Iterator[str]:
+    """Yield the other recipes that refine into the root: those that published, and those of runs, without trials."""
+    names = {*version_log.recipes(root), *recorded_recipes(root)} - {recipe, *version_log.datasets(root)}
+    if others := sorted(name for name in names if not is_trial(name)):
+        yield f"other recipes: {', '.join(others)}; `--recipe NAME` shows one"
 
 
 def tokenizer_lines(root: str, recipe: str) -> Iterator[str]:

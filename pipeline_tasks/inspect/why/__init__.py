@@ -87,10 +87,11 @@ def _story(root: str, wanted: Sought, most: int, *, kept_only: bool) -> Story:
 
 
 def _host(wanted: Sought) -> str:
-    """Return the host of an address as its other pages have it, without `www.`."""
+    """Return the host of an address as its other pages have it, without `www.`; of files, how their addresses begin."""
     if wanted.kind != "address":
         return ""
-    return re.split("[/?#]", canonical_url(wanted.value).partition("://")[2])[0].removeprefix(WWW)
+    scheme, _, rest = canonical_url(wanted.value).partition("://")
+    return re.split("[/?#]", rest)[0].removeprefix(WWW) or f"{scheme}:///"
 
 
 def _with_words(

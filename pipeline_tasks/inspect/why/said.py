@@ -1,5 +1,6 @@
 """Says in words what became of a page: the verdict, what could not be looked at, and what a person may do next."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,9 @@ from pipeline_tasks.text.urls.takedown import DOC
 
 OPTIONS = {DOC: "document"}
 """Options that name what was taken down, where they are no word of the list itself."""
+
+_NAME = re.compile(r"[\w.:/-]+")
+"""The name of a record, as SQL and a shell take it between quotes."""
 
 TAKEDOWNS = 3
 """Takedowns that are told of in words; the table has all."""
@@ -184,6 +188,12 @@ def _other_bounds(first: Record, asked: str) -> Iterator[str]:
         yield f"`refinery whatif {asked} --set {first.stage}.PARAM=VALUE` says what another bound would keep."
 
 
+def _by_record(name: str, root: str) -> str:
+    """Return the command that finds the document of a record by its own id, in the version published last."""
+    views = [f"(FROM {view} SELECT id, url, record_id)" for view in ("kept", "rejects")]
+    return f"""refinery sql {root} "FROM ({" UNION ALL ".join(views)}) WHERE record_id = '{name}'\""""
+
+
 def _not_found(story: Story, root: str) -> Iterator[str]:
     if story.nearest:
         yield "Ask for one of the addresses above, if it is the page that you mean."
@@ -194,6 +204,9 @@ def _not_found(story: Story, root: str) -> Iterator[str]:
         yield f"If it is a word of a text, `refinery why {asked} {root}` looks for it there."
     if story.wanted.kind == "text":
         yield "Ask for fewer words, or for the address: a stage may have cut or changed the words."
+        if _NAME.fullmatch(story.wanted.value):
+            asked = _by_record(story.wanted.value, root)
+            yield f"If it is the `id` of a record of your data, `{asked}` has its document."
     elif not (story.kept_only or story.reading.unread or story.unknown):
         yield "It has to land first: no file of a snapshot has it."
     if story.reading.nameless and not story.kept_only:

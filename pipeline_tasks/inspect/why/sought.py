@@ -104,5 +104,7 @@ def sought(asked: str) -> Sought:
         return Sought("document", text.lower())
     if _SCHEME.match(text) and "://" in text and not any(map(str.isspace, text)):
         return Sought("address", text)
-    address = address_of(text) if is_whole(text) and any(map(str.isspace, text)) else with_scheme(text)
+    address = with_scheme(text)
+    if is_whole(text) and (address == text or any(map(str.isspace, text))):
+        address = address_of(text)  # of a document in a folder: `first/notes.md`, `a list.pdf`
     return Sought("text" if address == text else "address", address)

@@ -1,6 +1,7 @@
 """`refinery register` makes what is published tables of a catalog, which others read: Spark, Trino, DuckDB, Ray."""
 
 import argparse
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -40,7 +41,7 @@ def answer(options: argparse.Namespace) -> int:
         for recipe in recipes:
             on = on_of("register", recipe, options, processes())
             done += register(root, recipe, catalog, on, repair=options.repair)
-    print_result(options, [asdict(each) for each in done], _lines(address, done))
+    print_result(options, [asdict(each) for each in done], _lines(options, address, done))
     return 0
 
 
@@ -56,6 +57,8 @@ def recipes_of(root: str, recipe: str) -> list[str]:
     return [recipe] if recipe else published
 
 
-def _lines(address: str, done: Sequence[Registered]) -> Iterator[str]:
+def _lines(options: argparse.Namespace, address: str, done: Sequence[Registered]) -> Iterator[str]:
     yield from map(registered_line, done)
-    yield f"{address}: no byte of a file was copied; `refinery verify --catalog {address}` compares it with the root"
+    of = ["--recipe", options.recipe] if options.recipe else []
+    verify = shlex.join(["refinery", "verify", options.root, *of, "--catalog", address])
+    yield f"{address}: no byte of a file was copied; `{verify}` compares it with the root"

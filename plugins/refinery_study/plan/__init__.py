@@ -196,7 +196,7 @@ def _notes(version: Version, newest: Version | None) -> Iterator[str]:
         yield (
             f"version {version.number}, snapshot {version.snapshot}, is too small to plan from: it has "
             f"{counted(version.documents, 'document')}, and shares are known from {LEAST_DOCUMENTS:,} on; refine more, "
-            "and name it by --from"
+            "and name it by --version"
         )
 
 
