@@ -34,8 +34,9 @@ class Params:
     counts, not how it is written: `twelve` is 12, `1.5 million` is 1,500,000, `3 km` is 3,000 m. A figure that is said
     to be rounded may be so by 5 %. Names are words with capitals inside sentences; in German, where every noun has one,
     those without an article; without capitals, surnames, transcriptions and places. A negation counts where the
-    sentences of the source that say the same have none, and where one of the source is lost that a text restates. Of languages without words
-    in `text.faith.words`, digits, signs and capitals are read; in translations names and negations are not compared.
+    sentences of the source that say the same have none, and where one of the source is lost that a text restates. Of
+    languages without words in `text.faith.words`, digits, signs and capitals are read; in translations names and
+    negations are not compared.
 
     `leaks` are marks of a chat, sentences of the prompt, and first and last lines that speak to the reader and not of
     the source. `copied` is the share of n-grams of 8 words that are the source's: above 0.9 a text says nothing that
