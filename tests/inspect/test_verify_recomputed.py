@@ -17,7 +17,7 @@ from tests.documents import documents
 from tests.refining import commit_parent, refined
 from tests.stages import rephrasing
 
-STAGES = {"ingest": {}, "extract": {}, "filter_language": {}}
+STAGES: dict[str, Any] = {"ingest": {}, "extract": {}, "filter_language": {}}
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ def rows(*numbers: int) -> pa.RecordBatch:
 
 def found(of: RowParts, *numbers: int) -> list[int | None]:
     table = of.rows(pa.array([f"text {number}" for number in numbers], pa.large_string()))
-    return table.column("number").to_pylist() if "number" in table.column_names else [None] * len(numbers)  # type: ignore[return-value]
+    return table.column("number").to_pylist() if "number" in table.column_names else [None] * len(numbers)
 
 
 def objects(root: Path) -> list[str]:

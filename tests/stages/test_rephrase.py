@@ -46,7 +46,7 @@ def rephrased(root: Path, parent: str, written: dict[str, Any], on: tuple[str, s
     return refine(RefineRequest(str(root), STAGE.name, written, parent, **how), engine(*on)).manifest
 
 
-def generated(root: Path, manifest: Any) -> dict[str, list[dict[str, Any]]]:
+def generated(root: Path, manifest: Any) -> dict[str | None, list[dict[str, Any]]]:
     """Return what was written, by the text of its document."""
     kept = rows(root, manifest)
     return dict(zip(kept["text"].to_pylist(), kept["generated"].to_pylist(), strict=True))
@@ -287,6 +287,6 @@ def test_a_model_stops_at_its_hours_and_goes_on_with_more(tmp_path: Path) -> Non
 
 
 def test_hours_for_a_stage_without_a_model_are_a_fault() -> None:
-    stages = {"ingest": {}, "extract": {}, "filter_language": {}}
+    stages: dict[str, Any] = {"ingest": {}, "extract": {}, "filter_language": {}}
     recipe = parse_recipe({"name": "own", "stages": stages, "run": {"model_hours": {"extract": 2}}}, "own.yaml")
     assert [fault.where for fault in recipe_faults(recipe) if "`run: model_hours`" in fault.message] == ["extract"]
