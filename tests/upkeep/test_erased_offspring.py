@@ -9,14 +9,20 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.run.tasks.row_cache import cache_of, parts_of, store_rows
+from pipeline_tasks.sealed import path_of
 from tests import generated_root
-from tests.backwards import installed
-from tests.erased_root import ErasedRoot
+from tests.backwards import KIND, installed
+from tests.chain import reply
+from tests.erased_root import RECIPE, ErasedRoot
 from tests.erased_sources import measured
-from tests.generated_root import offspring, rows, url_of
+from tests.generated_root import DAY, STEPS, offspring, rows, url_of
 from tests.root_search import search
+from tests.upkeep.test_erasing_meanwhile import held
 
 pytestmark = pytest.mark.slow
 
@@ -92,3 +98,17 @@ def test_what_a_killed_run_wrote_of_a_source_is_erased(root: ErasedRoot) -> None
     assert all(path.exists() for path in paths)
     forget(root, "--url", url_of(1))
     assert not any(path.exists() for path in paths)
+
+
+def test_a_run_that_wrote_of_a_source_before_its_erasure_leaves_no_cache(
+    root: ErasedRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = version_log.current(root.root, RECIPE, DAY)
+    model = {"kind": KIND, "model": str(root.folder / "model")}
+    (root.folder / "model").write_text("other weights, of which no cache has anything")
+    named = {"root": root.root, "recipe": RECIPE, "snapshot": DAY, "engine": LOCAL, "stage": "rephrase"}
+    asked = {"params": {**STEPS["rephrase"], "generator": model}, "parent": path_of(version.manifests["decontaminate"])}
+    held(monkeypatch, "rephrase", lambda: forget(root, "--url", url_of(1)), behind=True)
+    with pytest.raises(JobLost, match="erased while a task read them"):
+        reply("refine", **named, **asked)
+    assert not {name for texts in left(root).values() for name in texts} & {url_of(1), offspring(url_of(1))}
