@@ -15,27 +15,32 @@ from pipeline_tasks.text.urls.takedown import DOC, of_entries
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """How a document was generated (`schema.GENERATION`): of the characters `[start, end)` of the document `parent`."""
+    """How a document was generated (`schema.GENERATION`): of the characters `[start, end)` of the document `parent`.
+
+    A stage of another distribution may say less of it than the model.
+    """
 
     parent: str
-    prompt: str
-    prompt_digest: str
-    start: int
-    end: int
-    tokens_in: int
-    tokens_out: int
-    seed: int
+    prompt: str | None
+    prompt_digest: str | None
+    start: int | None
+    end: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    seed: int | None
     model: str
     model_license: str | None
 
     @property
     def line(self) -> str:
-        """It in words."""
+        """It in words, as far as it is said."""
+        parts = [f"from {self.parent}"]
+        if self.start is not None and self.end is not None:
+            parts.append(f"characters {self.start:,} to {self.end:,}")
         license_ = f" ({self.model_license})" if self.model_license else ""
-        return (
-            f"from {self.parent}, characters {self.start:,} to {self.end:,}, by {self.model}{license_} with prompt "
-            f"{self.prompt} ({self.prompt_digest[:16]}), seed {self.seed}"
-        )
+        digest = f" ({self.prompt_digest[:16]})" if self.prompt_digest else ""
+        parts.append(f"by {self.model}{license_}" + (f" with prompt {self.prompt}{digest}" if self.prompt else ""))
+        return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])])
 
 
 def generated_of(facts: Mapping[str, Any]) -> Generated | None:
