@@ -139,6 +139,7 @@ def test_stages_and_reasons_are_those_of_the_funnel(small_root: SmallRoot, versi
     for row, step in zip(answered, steps, strict=True):
         assert (row["rows_in"], row["kept"], row["bytes"]) == (step["rows_in"], step["rows"], step["bytes"])
         assert row["rows_in"] == row["kept"] + row["rejected"] + row["quarantined"]
+        assert (row["offspring_in"], row["generated"]) == (0, 0)
     reasons = rows_of(small_root.root, "SELECT stage, sum(rows) AS rows FROM reasons GROUP BY ALL")
     assert {row["stage"]: row["rows"] for row in reasons} == {
         row["stage"]: row["rejected"] + row["quarantined"] for row in answered if row["rejected"] + row["quarantined"]

@@ -57,6 +57,8 @@ TABLES: Mapping[str, pa.Schema] = {
             ("kept", pa.int64()),
             ("rejected", pa.int64()),
             ("quarantined", pa.int64()),
+            ("offspring_in", pa.int64()),
+            ("generated", pa.int64()),
             ("bytes", pa.int64()),
             ("tokens", pa.int64()),
             ("manifest", pa.string()),
