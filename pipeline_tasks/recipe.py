@@ -538,7 +538,9 @@ def _with_params(steps: Mapping[str, Any]) -> Mapping[str, Any]:
     for step, given in steps.items():
         wiring, own = stage_card(step).wiring, given if isinstance(given, Mapping) else {}
         passed = {stage: {name: own[name] for name in {*names} & {*own}} for stage, names in wiring.passes.items()}
-        for stage, params in (*wiring.sets.items(), *passed.items()):
+        judged = steps.get(wiring.twin_of)
+        twin = {step: judged} if isinstance(judged, Mapping) else {}
+        for stage, params in (*wiring.sets.items(), *passed.items(), *twin.items()):
             if stage in wired and isinstance(wired[stage] or {}, Mapping):
                 wired[stage] = {**params, **(wired[stage] or {})}
     return wired

@@ -499,3 +499,21 @@ def test_a_secret_is_in_no_message() -> None:
     with pytest.raises(RecipeError) as refusal:
         bind(stage_card("scrub_pii"), {"key": ["hunter2"]})
     assert "hunter2" not in str(refusal.value)
+
+
+def test_stages_of_generated_documents_have_the_params_of_those_that_they_follow() -> None:
+    prompts = {"short": {"prompt": "summary"}}
+    stages: dict[str, Any] = {
+        "ingest": {},
+        "extract": {},
+        "scrub_pii": {"action": "drop", "kinds": {"email": "redact"}},
+        "decontaminate": {},
+        "rephrase": {"generator": {"kind": "endpoint", "name": "m"}, "prompts": prompts},
+        "filter_generated": {},
+        "scrub_generated": {"action": "redact"},
+        "decontaminate_generated": {},
+    }
+    params = {step.stage: step.params for step in parse_recipe({"stages": stages}, "ours").steps}
+    assert params["filter_generated"]["prompts"] == prompts
+    assert params["scrub_generated"] == {"action": "redact", "kinds": {"email": "redact"}}
+    assert params["decontaminate_generated"] == params["decontaminate"]

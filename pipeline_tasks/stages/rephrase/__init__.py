@@ -12,7 +12,7 @@ import pyarrow.compute
 from pipeline_tasks.conditions import Condition, any_of, failing
 from pipeline_tasks.constraints import MOST_ROWS, Range, Seed
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.generators import kinds
 from pipeline_tasks.generators.generator import Generator, Model, Sampling
 from pipeline_tasks.generators.prompt import Prompt, PromptParams, prompt_files, read_prompts
@@ -215,5 +215,6 @@ STAGE = Stage(
     cost=UnitCost(2000.0, 2.0, 1.0, 4),
     remarks=remarks,
     again=writing_again,
+    wiring=Wiring(passes={"filter_generated": ("prompts",)}),
     derived_from=("text",),
 )
