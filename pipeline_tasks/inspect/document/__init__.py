@@ -442,7 +442,7 @@ def _edit_line(edit: TextEdit) -> str:
 
 
 def _step_lines(step: Step) -> Iterator[str]:
-    yield f"  {step.stage:<18}{step.outcome}{f': {step.reason}' if step.reason else ''}"
+    yield f"  {step.stage:<17} {step.outcome}{f': {step.reason}' if step.reason else ''}"
     if step.evidence:
         yield f"  {'':<18}{step.evidence}"
     for name, value in step.facts.items():
