@@ -1,5 +1,6 @@
 """Generated texts become documents, and those that do not say what their sources say are rejected with evidence."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,19 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.inspect.lint.unjudged_texts import unjudged_texts
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import Recipe, load_recipe
+from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import GENERATED, GENERATION, LOCATOR
 from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_generated import STAGE, Params, bounds, redecide, remarks
 from pipeline_tasks.stages.filter_generated.measuring import FAITHFULNESS, unfold
+from pipeline_tasks.text.faith.vocabulary import FOLDER
 from tests.documents import documents
 from tests.refining import commit_parent, refined, row_digests, rows
 
@@ -231,3 +235,29 @@ def test_lint_asks_for_what_judges_generated_texts(tmp_path: Path) -> None:
     assert "`decontaminate_generated`" in missing[1].message
     assert [*unjudged_texts(recipe(tmp_path, *judged, "scrub_generated", "decontaminate_generated"))] == []
     assert [*unjudged_texts(recipe(tmp_path, "ingest", "extract", "filter_generated"))] == []
+
+
+@pytest.mark.parametrize("late", sorted(name for name in NAMES if stage_card(name).removes == "copies"))
+def test_what_removes_copies_belongs_before_the_model(tmp_path: Path, late: str) -> None:
+    (found,) = unjudged_texts(recipe(tmp_path, "ingest", "extract", "filter_generated", late))
+    assert (found.where, found.fault) == (late, True)
+    assert "is behind filter_generated" in found.message
+
+
+def test_what_no_model_may_read_is_removed_before_it(tmp_path: Path) -> None:
+    prompts = {"generator": {"kind": "endpoint", "name": "m"}, "prompts": {"rewrite": {}}}
+    stages = {"ingest": {}, "extract": {}, "rephrase": prompts, "scrub_pii": {}}
+    (found,) = unjudged_texts(parse_recipe({"stages": stages}, "ours"))
+    assert (found.where, found.fault) == ("scrub_pii", True)
+    assert "put it before rephrase" in found.message
+
+
+WORDS = (1, "676384c9da5005c40b629ebd468d8e1a")
+"""The version of the stage, and the digest of the words that it reads with: other words are another version."""
+
+
+def test_other_words_are_another_version() -> None:
+    files = sorted(FOLDER.glob("*.toml"))
+    assert len(files) > 5
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    assert (STAGE.version, hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]) == WORDS

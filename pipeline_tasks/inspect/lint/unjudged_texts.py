@@ -1,4 +1,4 @@
-"""Finds generated texts that nothing judges as pages are judged, and models that read what a stage would remove."""
+"""Finds generated texts that nothing judges as pages are judged, and stages that are on the wrong side of a model."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,8 @@ from pipeline_tasks.schema import N_GENERATED
 def unjudged_texts(recipe: Recipe) -> Iterator[Finding]:
     """Yield a fault for each stage that judges documents and has a twin for generated ones, where this one lacks.
 
-    The stage itself has to be before the one that generates: what it removes, no model may read.
+    The stage itself has to be before the one that generates: what it removes, no model may read. So has one that
+    removes copies, for which a rewrite is one of its source.
     """
     stages = [step.stage for step in recipe.steps]
     twins = {card.wiring.twin_of: card.name for card in known_cards() if card.wiring.twin_of}
@@ -27,3 +28,6 @@ def unjudged_texts(recipe: Recipe) -> Iterator[Finding]:
                     judged = stage_card(twin).wiring.twin_of
                     message = f"makes documents that {judged} does not see; put `{twin}` behind it, with its params"
                     yield Finding(fault=True, where=stage, message=message)
+            for later in (later for later in stages[at + 1 :] if stage_card(later).removes == "copies"):
+                message = f"is behind {stage}, and takes texts of a source for copies of it; put it before the model"
+                yield Finding(fault=True, where=later, message=message)
