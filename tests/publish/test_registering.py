@@ -329,7 +329,7 @@ def test_a_kill_between_root_and_catalog_is_repaired(
 def test_the_command_that_compares_is_whole(small: SmallRoot, tmp_path: Path, refinery: Refinery) -> None:
     lake = f"ducklake:sqlite:{tmp_path}/a lake.sqlite"
     done = refinery("register", small.root, "--recipe", RECIPE, "--catalog", lake)
-    [named] = re.findall("`refinery (.*)`", done.stdout)
+    [named] = re.findall("^  refinery (.*)$", done.stdout, re.MULTILINE)
     assert shlex.split(named) == ["verify", small.root, "--recipe", RECIPE, "--catalog", lake]
     assert refinery(*shlex.split(named)).returncode == 0
 

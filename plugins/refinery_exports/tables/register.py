@@ -61,4 +61,5 @@ def _lines(options: argparse.Namespace, address: str, done: Sequence[Registered]
     yield from map(registered_line, done)
     of = ["--recipe", options.recipe] if options.recipe else []
     verify = shlex.join(["refinery", "verify", options.root, *of, "--catalog", address])
-    yield f"{address}: no byte of a file was copied; `{verify}` compares it with the root"
+    yield f"{address}: no byte of a file was copied; this compares it with the root:"
+    yield f"  {verify}"
