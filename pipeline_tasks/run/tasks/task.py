@@ -411,11 +411,11 @@ def _cached_rows(task: Task, hardware: str, budget: ModelBudget) -> CachedRows |
     root, state = task.io.root, task.state
     if state is None or not state.cache:
         return None
-    known = KnownRows(root, state.known)
     if state.parts:
+        known = KnownRows(root, state.known, len(state.known))
         source = digest_of([[shard.identity for shard in stream] for stream in task.inputs], KEY_DIGITS)
         return RowParts(root, state.cache, source, known, hardware, budget)
-    return CachedRows(root, state.cache, task.layer.stores if task.layer else (), known, hardware)
+    return CachedRows(root, state.cache, task.layer.stores if task.layer else (), KnownRows(root, state.known), hardware)
 
 
 def _processor_time() -> float:
