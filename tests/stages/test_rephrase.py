@@ -20,6 +20,7 @@ from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.tasks.row_cache import NEWEST
 from pipeline_tasks.stages.rephrase import STAGE
 from pipeline_tasks.store import storage
 from tests.brought import PROJECT, Site, site
@@ -86,6 +87,17 @@ def test_nothing_is_written_twice(tmp_path: Path) -> None:
     shared = generated(root, first).keys() & generated(root, second).keys()
     assert len(shared) == 10
     assert all(generated(root, first)[text] == generated(root, second)[text] for text in shared)
+
+
+def test_nothing_is_written_twice_after_a_run_of_many_tasks(tmp_path: Path) -> None:
+    root, noting, each = tmp_path / "root", model(tmp_path), 4
+    texts = [f"Lake {number} is {number * 7} m deep." for number in range((NEWEST + 4) * each)]
+    shards = [documents(texts[start : start + each]) for start in range(0, len(texts), each)]
+    parent = commit_parent(root, shards)
+    rephrased(root, parent, params(noting))
+    rephrased(root, parent, params(noting, prompts={"rewrite": {}, "summary": {}}))
+    assert len(asked(tmp_path)) == 2 * len(texts)
+    assert set(asked(tmp_path).values()) == {1}
 
 
 def test_only_documents_that_meet_all_conditions_are_read(tmp_path: Path) -> None:
@@ -193,6 +205,7 @@ from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.tasks.row_cache import NEWEST
 import json
 root, parent, params = sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
 print("starts", flush=True)
@@ -235,6 +248,7 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.tasks.row_cache import NEWEST
 params = json.loads(sys.argv[2])
 for actors, (root, parent) in zip((1, 4), json.loads(sys.argv[1])):
     how = {"resources": Resources(actors=actors), "batch_rows": 7}

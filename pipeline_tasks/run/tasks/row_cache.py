@@ -32,7 +32,10 @@ CACHE = "cache"
 """Prefix of all caches of a root: whatever is below it may be removed at any time."""
 
 NEWEST = 32
-"""Segments in which a key is looked up, newest first: a task adds one."""
+"""Segments in which a key is looked up, newest first, where rows are cheap to compute again: a task adds one.
+
+Rows that a kernel keeps while it runs (`row_parts`) are dearer than any lookup: those are looked up in all segments.
+"""
 
 KEY, TEXT, KNOWN, HARDWARE = "key", "text", "known", "hardware"
 
@@ -99,11 +102,12 @@ def store_rows(root: str, prefix: str, table: pa.Table) -> tuple[str, ...]:
 class KnownRows:
     """The rows of a cache by text, as a kernel gets them.
 
-    What cannot be read of a cache is not known; the log says so, and no run fails for it.
+    They are looked up in the `newest` segments that may have them. What cannot be read of a cache is not known; the log
+    says so, and no run fails for it.
     """
 
-    def __init__(self, root: str, paths: Sequence[str]) -> None:
-        self._root = root
+    def __init__(self, root: str, paths: Sequence[str], newest: int = NEWEST) -> None:
+        self._root, self._newest = root, newest
         self._ranges = [(path, *path.rpartition("/")[2].split("-")[:2]) for path in paths]
         self._opened: dict[str, Segment | None] = {}
         self.cost: Counter[str] = Counter()
@@ -154,7 +158,7 @@ class KnownRows:
             return []
         ends = pc.min_max(keys).as_py()
         first, last = ends["min"], ends["max"]
-        return [path for path, low, high in self._ranges if low <= last and first <= high][:NEWEST]
+        return [path for path, low, high in self._ranges if low <= last and first <= high][: self._newest]
 
     def _read(self, path: str, keys: pa.Array) -> pa.Table | None:
         try:

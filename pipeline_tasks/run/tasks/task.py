@@ -29,7 +29,7 @@ from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
 from pipeline_tasks.run.tasks.model_budget import NO_HOURS, Hours, ModelBudget
 from pipeline_tasks.run.tasks.poison import NAMED, is_of_rows, require_sound
-from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.tasks.row_cache import NEWEST, CachedRows, KnownRows
 from pipeline_tasks.run.tasks.row_parts import RowParts
 from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.tasks.state_cost import Hardware
@@ -411,7 +411,7 @@ def _cached_rows(task: Task, hardware: str, budget: ModelBudget) -> CachedRows |
     root, state = task.io.root, task.state
     if state is None or not state.cache:
         return None
-    known = KnownRows(root, state.known)
+    known = KnownRows(root, state.known, len(state.known) if state.parts else NEWEST)
     if state.parts:
         source = digest_of([[shard.identity for shard in stream] for stream in task.inputs], KEY_DIGITS)
         return RowParts(root, state.cache, source, known, hardware, budget)

@@ -64,7 +64,7 @@ class _Patterns:
     hedge: re.Pattern[str] | None
 
 
-_ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>\"]+|[\w.+-]+@[\w-]+\.[\w.-]+")
+_ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+")
 _NUMERIC_DATES = (
     (re.compile(r"(?<![\d.,/-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d/-])"), "y_md"),
     (re.compile(r"(?<![\d.,/-])(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?![\d/-])"), "d_my"),

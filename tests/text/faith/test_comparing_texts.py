@@ -1,5 +1,7 @@
 """What a generated text says that its source does not is found, however both write it."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,3 +158,19 @@ def test_time_grows_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
         compare(text, text, "en")
         counts.append(len(calls))
     assert counts[1] <= 2.2 * counts[0]
+
+
+@pytest.mark.parametrize("sign", ["x", "1", "-", "1.", "漢"])
+def test_a_text_without_spaces_is_read_in_the_time_of_its_length(sign: str) -> None:
+    """A line of base64, a ruler, a model in a loop: their squares would be half a minute and more."""
+    began = time.process_time()
+    read(sign * 50_000, "en")
+    assert time.process_time() - began < 5
+
+
+def test_an_address_is_no_figure() -> None:
+    assert found("Write to <mail.24+x@lake.example>.", "Write to us.") == set()
+    assert [code.value for code in read("x, a.b+7@c-d.example; e@f.example", "en").codes] == [
+        "a.b+7@c-d.example",
+        "e@f.example",
+    ]
