@@ -1,6 +1,7 @@
 """Every command that reads a root reads one in which documents were erased: with blank rows in whatever it shows."""
 
 import io
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pipeline_tasks.cli.main import main, parser_of
 from pipeline_tasks.errors import ContractError, RecipeError
 from tests import erased_root
 from tests.erased_root import DATASET, DAYS, MAIL, RECIPE, URLS, ErasedRoot, address
+from tests.stages import rephrasing
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +31,7 @@ WORDS: Mapping[str, Sequence[Sequence[str]]] = {
     "look funnel": [OF, CORPUS],
     "look breakdown": [(*OF, "--by", "source"), (*OF, "--sites", "5")],
     "look report": [OF, (*OF, "--plots", "PLOTS")],
+    "model cost": [("--recipe", "writing", "--documents", "8")],
     "verify": [(), ("--fast",)],
     "keep sign": [(*CORPUS, "--key", "KEY", "--out", "SIGNED")],
     "disclose": [(*CORPUS, "--out", "DISCLOSED")],
@@ -89,6 +92,16 @@ def erased(tmp_path_factory: pytest.TempPathFactory) -> tuple[ErasedRoot, str]:
     return root, id_
 
 
+def writing(folder: Path) -> Path:
+    """Return a folder with a recipe whose model writes of every document."""
+    rephrasing.install_here()
+    asked = {"generator": rephrasing.model(folder), "prompts": {"rewrite": {}}}
+    recipes = folder / "recipes"
+    recipes.mkdir()
+    (recipes / "writing.yaml").write_text(json.dumps({"stages": {"ingest": {}, "extract": {}, "rephrase": asked}}))
+    return recipes
+
+
 def reading() -> list[str]:
     """Return the commands that take a root."""
     found = []
@@ -110,10 +123,11 @@ def test_a_command_reads_a_root_with_erased_documents(
     assert name in WORDS, f"say in WORDS how {name} is called"
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setenv("REFINERY_CATALOG", f"ducklake:sqlite:{tmp_path / 'lake.sqlite'}")
+    monkeypatch.setenv("REFINERY_RECIPES", str(writing(tmp_path)))
     made, id_ = erased
     root = (
         shutil.copytree(made.root, tmp_path / "root")
-        if name in ("keep compact", "keep ledger", "keep index", "register")
+        if name in ("keep compact", "keep ledger", "keep index", "model cost", "register")
         else made.root
     )
     for words in WORDS[name]:
