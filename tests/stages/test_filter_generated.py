@@ -179,7 +179,8 @@ def test_what_is_wrong_with_a_text_comes_before_its_size(tmp_path: Path) -> None
 def test_a_translation_is_not_compared_by_its_stems(tmp_path: Path) -> None:
     german = "Der Hafen schloss im Mai, nachdem viele Tonnen Salz gefunden wurden, und niemand bekam Geld."
     prompts = {"german": {"prompt": "translation", "language": "de"}}
-    assert reasons(tmp_path, text(german, prompt="german"), prompts=prompts, grounded=1.0) == [""]
+    assert reasons(tmp_path / "other", text(german, prompt="german"), prompts=prompts, grounded=1.0) == [""]
+    assert reasons(tmp_path / "same", text(), grounded=1.0) == ["invented"]
 
 
 def test_sentences_of_the_prompt_are_leaks(tmp_path: Path) -> None:

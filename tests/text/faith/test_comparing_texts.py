@@ -105,7 +105,7 @@ def test_a_share_is_that_of_stems_and_none_without() -> None:
 
 def test_a_copied_stretch_without_blanks_is_longer_than_a_phrase() -> None:
     source = "研究人员在九个夏天里测量了四十个池塘的水温。树荫下的池塘比露天的凉爽得多。"
-    phrase = "研究人员在九个夏天里记录了池塘变暖的情况。"
+    phrase = "研究人员在九个夏天里记录变暖情况。"
     assert compare(source, phrase, "zh").invented == ()
     graft = "研究人员在九个夏天里测量了四十个池塘并赞扬优雅风格与精心准备。"
     assert compare(source, graft, "zh").invented == ((0, len(graft)),)
@@ -168,6 +168,8 @@ def test_what_speaks_of_the_task_is_a_leak(written: str, leaked: str | None) -> 
 def test_a_source_about_texts_may_be_rewritten() -> None:
     source = "The editor rewrote the summary of the text, one paragraph at a time."
     assert not compare(source, "A summary of the text was rewritten paragraph by paragraph.", "en", prompt=ASKED).leaks
+    source = "The text is old, and its ink has faded."
+    assert not compare(source, "The text is old. A paragraph of the text vanished.", "en", prompt=ASKED).leaks
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
