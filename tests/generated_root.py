@@ -31,7 +31,7 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
     "scrub_pii": {},
     "decontaminate": {},
     "rephrase": {"prompts": {"plain": {"prompt": "rewrite"}}},
-    "filter_generated": {"language": 1.0},
+    "filter_generated": {"language": 1.0, "grounded": 0.0, "invented": 99},
     "scrub_generated": {},
     "decontaminate_generated": {},
 }

@@ -115,7 +115,11 @@ def test_every_source_and_every_text_is_accounted_for(keep: str, tmp_path: Path)
             "language",
         ),
         ("Salt.", "stop", "length"),
-        (FAITHFUL * 6, "stop", "length"),
+        (f"{FAITHFUL} Hamburg's harbor. Maria Keller's salt. The workers' city. " * 2, "stop", "length"),
+        (FAITHFUL * 6, "stop", "repeated"),
+        ("Sailors enjoy quiet evenings with friends and cheerful songs.", "stop", "invented"),
+        (f"{FAITHFUL} Sailors enjoy quiet evenings.", "stop", "invented"),
+        (f"{FAITHFUL} Sailors enjoy quiet evenings.", "length", "invented"),
         ("the salt of the harbor was salt and " * 8, "stop", "repeated"),
         (SOURCE, "stop", "copied"),
         (FAITHFUL.replace("1,200", "1,300"), "stop", "figures"),
@@ -126,13 +130,14 @@ def test_every_source_and_every_text_is_accounted_for(keep: str, tmp_path: Path)
     ],
 )
 def test_each_reason_is_given(written: str | None, stop: str, why: str, tmp_path: Path) -> None:
-    params = {} if why == "length" else {"shortest": 0.01}
+    params = {"shortest": 0.05 if why == "length" else 0.01, "longest": 1.9 if why == "length" else 9.0}
     assert reasons(tmp_path, text(written, stop), **params) == [why]
 
 
 def test_reasons_of_the_card_are_those_that_are_given() -> None:
     assert {reason.partition(":")[2] for reason in STAGE.reasons} == {
         *("failed", "too_long", "refusal", "unfinished", "empty", "leak", "language", "length", "repeated", "copied"),
+        "invented",
         *("figures", "dates", "units", "names", "negation", "source", "generated"),
     }
 
@@ -161,6 +166,23 @@ def test_a_prompt_says_language_and_lengths(tmp_path: Path) -> None:
     assert reasons(tmp_path / "c", text("Hamburg.", prompt="german"), prompts=prompts, shortest=0.0) == ["length"]
 
 
+def test_what_is_wrong_with_a_text_comes_before_its_size(tmp_path: Path) -> None:
+    written = f"{FAITHFUL.replace('1,200', '1,300')} Sailors enjoy quiet evenings."
+    manifest = run(tmp_path, [table([text(written, "length")])], longest=0.5)
+    [row] = rows(tmp_path, manifest, "rejects").to_pylist()
+    rules = [failure["rule"].partition(":")[2] for failure in json.loads(row["evidence"])]
+    assert rules == ["invented", "figures", "unfinished", "length"]
+    [start, end] = json.loads(row["evidence"])[0]["spans"][0]
+    assert written[start:end].strip() == "Sailors enjoy quiet evenings."
+
+
+def test_a_translation_is_not_compared_by_its_stems(tmp_path: Path) -> None:
+    german = "Der Hafen schloss im Mai, nachdem viele Tonnen Salz gefunden wurden, und niemand bekam Geld."
+    prompts = {"german": {"prompt": "translation", "language": "de"}}
+    assert reasons(tmp_path / "other", text(german, prompt="german"), prompts=prompts, grounded=1.0) == [""]
+    assert reasons(tmp_path / "same", text(), grounded=1.0) == ["invented"]
+
+
 def test_sentences_of_the_prompt_are_leaks(tmp_path: Path) -> None:
     told = f"{FAITHFUL} Answer with the rewritten text alone."
     assert reasons(tmp_path, text(told), prompts={"rewrite": {}}) == ["leak"]
@@ -170,7 +192,7 @@ def test_another_window_is_another_source(tmp_path: Path) -> None:
     """What stands in the document and not in the window that the model read is not known to it."""
     first = SOURCE.index("The city")
     manifest = run(
-        tmp_path, [table([text("The harbor of Hamburg closed on 12 May 2021.", start=first, end=len(SOURCE))])]
+        tmp_path, [table([text("The city did not pay the workers on 12 May 2021.", start=first, end=len(SOURCE))])]
     )
     assert set(manifest.rejected) == {"filter_generated:dates"}
 
@@ -189,8 +211,9 @@ def test_other_bounds_measure_nothing_again(tmp_path: Path) -> None:
 def test_other_bounds_are_foretold(tmp_path: Path) -> None:
     """`redecide` says of stored rows what a run with these bounds gives, in both directions."""
     texts = [text(FAITHFUL.replace("1,200", "1,300")), text(prompt="b"), text(SOURCE, prompt="c")]
+    texts.append(text(f"{FAITHFUL} Sailors enjoy quiet evenings with friends.", prompt="d"))
     manifest = run(tmp_path / "now", [table(texts)])
-    others = [{"figures": 1.0}, {"copied": 1.0}, {"copied": 0.2, "figures": 3.0}]
+    others = [{"figures": 1.0}, {"copied": 1.0}, {"copied": 0.2, "figures": 3.0}, {"invented": 1.0}, {"grounded": 0.9}]
     foretold: list[dict[str | None, int]] = [{} for _ in others]
     for part in ("shards", "rejects"):
         for batch in rows(tmp_path / "now", manifest, part).to_batches():

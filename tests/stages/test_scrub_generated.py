@@ -27,7 +27,17 @@ def unfolded(root: Path, *, texts: list[str], source: str = "Write to bob@firm.o
     )
     path, _ = refined(root, "scrub_pii", commit_parent(root, [table]))
     path, _ = refined(root, "decontaminate", path)
-    loose = {"names": 99, "figures": 99, "negations": 99, "leaks": 99, "longest": 99, "units": 99, "dates": 99}
+    loose = {
+        "names": 99,
+        "figures": 99,
+        "negations": 99,
+        "leaks": 99,
+        "longest": 99,
+        "units": 99,
+        "dates": 99,
+        "invented": 99,
+        "grounded": 0,
+    }
     return refined(root, "filter_generated", path, loose)[0]
 
 

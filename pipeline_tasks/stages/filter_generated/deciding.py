@@ -23,17 +23,19 @@ class Measure(NamedTuple):
 MEASURED = (
     Measure("leaks", "leaks", "leak"),
     Measure("language", "foreign", "language"),
-    Measure("shortest", "length_ratio", "length", "below"),
-    Measure("longest", "length_ratio", "length"),
+    Measure("grounded", "grounded", "invented", "below"),
+    Measure("invented", "invented", "invented"),
     Measure("repeated", "repeated", "repeated"),
-    Measure("copied", "copied", "copied"),
     Measure("figures", "figures", "figures"),
     Measure("dates", "dates", "dates"),
     Measure("units", "units", "units"),
     Measure("names", "names", "names"),
     Measure("negations", "negations", "negation"),
+    Measure("copied", "copied", "copied"),
+    Measure("shortest", "length_ratio", "length", "below"),
+    Measure("longest", "length_ratio", "length"),
 )
-"""Measures that have a bound, in the order in which they become the reason: a text that is none comes first."""
+"""Measures that have a bound, in the order in which they become the reason: what a text says comes before its size."""
 
 STOPS = {"error": "failed", "too_long": "too_long", "refused": "refusal"}
 """Reasons of texts that there are none of."""
@@ -42,9 +44,10 @@ REASONS = tuple(
     f"{NAME}:{why}"
     for why in (
         *STOPS.values(),
-        "unfinished",
         "empty",
-        *dict.fromkeys(measure.why for measure in MEASURED),
+        *dict.fromkeys(measure.why for measure in MEASURED if measure.why != "length"),
+        "unfinished",
+        "length",
         "source",
         "generated",
     )
@@ -63,12 +66,18 @@ class Decision:
 
 
 def failures_of(measures: Mapping[str, Any] | None, decision: Decision, *, spans: bool = True) -> list[Failure]:
-    """Return what a document fails, the gravest first; of a source whether sources go on."""
+    """Return what a document fails, the gravest first; of a source whether sources go on.
+
+    That a text is not whole comes behind what is wrong with what there is of it.
+    """
     if measures is None:
         return [_failure("source", OF[0], decision.keep)] if decision.keep == "generated" else []
-    found = [*_ends(measures, decision)]
+    found = _none(measures)
     if not found:
-        found = [*_beyond(measures, decision.bounds, spans=spans)]
+        found = sorted(
+            [*_beyond(measures, decision.bounds, spans=spans), *_unfinished(measures, decision)],
+            key=lambda failure: REASONS.index(failure["rule"]),
+        )
     if decision.keep == "source":
         found.append(_failure("generated", OF[1], decision.keep))
     return found
@@ -77,16 +86,19 @@ def failures_of(measures: Mapping[str, Any] | None, decision: Decision, *, spans
 OF = ("source", "generated")
 
 
-def _ends(measures: Mapping[str, Any], decision: Decision) -> list[Failure]:
-    """Return why a text is none, or not whole."""
+def _none(measures: Mapping[str, Any]) -> list[Failure]:
+    """Return why a text is none."""
     stop = measures["stop"]
     if stop in STOPS:
         return [_failure(STOPS[stop], stop, "stop")]
     if measures["refused"]:
         return [_failure("refusal", "refused", "text")]
-    if stop == "length" and decision.unfinished == "reject":
-        return [_failure("unfinished", stop, "stop")]
     return [_failure("empty", 0, 1)] if not measures["length_ratio"] else []
+
+
+def _unfinished(measures: Mapping[str, Any], decision: Decision) -> list[Failure]:
+    is_cut = measures["stop"] == "length" and decision.unfinished == "reject"
+    return [_failure("unfinished", measures["stop"], "stop")] if is_cut else []
 
 
 def _beyond(measures: Mapping[str, Any], bounds: Mapping[str, float], *, spans: bool) -> list[Failure]:
@@ -95,6 +107,8 @@ def _beyond(measures: Mapping[str, Any], bounds: Mapping[str, float], *, spans: 
         own = measures.get(measure.param) if measure.why == "length" else None
         bound = bounds[measure.param] if own is None else own
         value = measures[measure.field]
+        if value is None:
+            continue
         if value < bound if measure.rejects == "below" else value > bound:
             failure = _failure(measure.why, value, bound)
             places = [[span["start"], span["end"]] for span in measures["spans"] if span["kind"] == measure.field]

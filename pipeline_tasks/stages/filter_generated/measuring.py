@@ -22,7 +22,7 @@ SPANS_SHOWN = 20
 
 SPAN = pa.struct(
     [
-        pa.field("kind", pa.string()),  # `figures`, `dates`, `units`, `names`, `negations` or `leaks`
+        pa.field("kind", pa.string()),  # `figures`, `dates`, `units`, `names`, `negations`, `leaks` or `invented`
         pa.field("start", pa.int64()),  # first code point of the generated text that its source does not have
         pa.field("end", pa.int64()),  # past the last one
     ]
@@ -31,12 +31,14 @@ SPAN = pa.struct(
 
 MEASURES = pa.struct(
     [
-        pa.field("figures", pa.int32()),  # that the source does not have, as for the next five
+        pa.field("figures", pa.int32()),  # that the source does not have, as for the next six
         pa.field("dates", pa.int32()),
         pa.field("units", pa.int32()),
         pa.field("names", pa.int32()),
         pa.field("negations", pa.int32()),
         pa.field("leaks", pa.int32()),
+        pa.field("invented", pa.int32()),  # sentences that do not speak of it (`text.faith.grounding`)
+        pa.field("grounded", pa.float64()),  # share of its stems that the source has; null of a translation
         pa.field("refused", pa.bool_()),
         pa.field("copied", pa.float64()),  # share of its n-grams of `text.faith.overlap.COPIED` words
         pa.field("longest_copied", pa.int32()),  # words
@@ -52,7 +54,7 @@ MEASURES = pa.struct(
     ]
 )
 
-COUNTED = ("figures", "dates", "units", "names", "negations", "leaks")
+COUNTED = ("figures", "dates", "units", "names", "negations", "leaks", "invented")
 """Measures that have spans."""
 
 CARRIED = frozenset((*LOCATOR.names, *RIGHTS.names))
@@ -177,6 +179,7 @@ def _counts(found: "Differences") -> dict[str, Any]:
     spans = [{"kind": kind, "start": start, "end": end} for kind in COUNTED for start, end in places[kind]]
     return {
         **{kind: len(places[kind]) for kind in COUNTED},
+        "grounded": None if found.grounded is None else round(found.grounded, 6),
         "refused": found.refused,
         "copied": round(found.copied, 6),
         "longest_copied": found.longest_copied,

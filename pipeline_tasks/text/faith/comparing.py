@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipeline_tasks.text.faith import names
 from pipeline_tasks.text.faith.addressing import leaks, refuses
+from pipeline_tasks.text.faith.grounding import Grounds, grounds
 from pipeline_tasks.text.faith.negations import find_changed
 from pipeline_tasks.text.faith.overlap import copies, repeated, units_of
 from pipeline_tasks.text.faith.quantities import Date, Figure, Quantities, read
@@ -33,6 +34,8 @@ class Differences:
     names: Sequence[Span] = ()
     negations: Sequence[Span] = ()
     leaks: Sequence[Span] = ()
+    invented: Sequence[Span] = ()
+    grounded: float | None = None
     refused: bool = False
     copied: float = 0.0
     longest_copied: int = 0
@@ -45,8 +48,9 @@ def compare(
 ) -> Differences:
     """Return what a text has that its source has not; `written_language` is that of a translation.
 
-    Names and negations of another language are not compared. Grows linearly with both texts, but for sentences with
-    negations, each of which is compared with all of the other text.
+    Names, negations and stems of another language are not compared: `grounded` is None there. Grows linearly with both
+    texts, but for sentences with negations, each of which is compared with all of the other text. What was read of a
+    text is remembered for the next prompts of its window.
     """
     target = written_language or language
     before, after = plain(source), plain(written)
@@ -54,22 +58,31 @@ def compare(
     words, is_same = vocabulary(target), target.partition("-")[0] == language.partition("-")[0]
     dates = _new_dates(known, new)
     figures, units = _new_figures(known, new)
+    told = leaks(before, after, words, map(plain, prompt)) if is_same else []
     found = _new_names(before, after, (language, target), new) if is_same else []
+    ground = grounds(before, after, words, new.bounds()) if is_same else Grounds(None, ())
     written_units = units_of(after, words)
     copied = copies(units_of(before, vocabulary(language)), written_units)
     return Differences(
-        figures=figures,
-        dates=dates,
-        units=units,
-        names=found,
+        figures=_outside(figures, told),
+        dates=_outside(dates, told),
+        units=_outside(units, told),
+        names=_outside(found, told),
         negations=find_changed(before, after, words, is_whole=_is_whole(known, new)) if is_same else (),
-        leaks=leaks(before, after, words, map(plain, prompt)) if is_same else (),
+        leaks=told,
+        invented=ground.invented,
+        grounded=ground.share,
         refused=refuses(before, after, words) if is_same else False,
         copied=copied.share,
         longest_copied=copied.longest,
         length_ratio=len(written) / max(1, len(source)),
         repeated=repeated(written_units),
     )
+
+
+def _outside(found: Sequence[Span], leaked: Sequence[Span]) -> list[Span]:
+    """Return the places that are in no leak: what a prompt says is no figure or name of the text."""
+    return [(start, end) for start, end in found if not any(first <= start < last for first, last in leaked)]
 
 
 WHOLE, FEWEST = 0.9, 3
@@ -181,7 +194,7 @@ def _new_names(before: str, after: str, languages: tuple[str, str], new: Quantit
     skipped = bytearray(len(after))
     for start, end in new.bounds():
         skipped[start:end] = b"\1" * (end - start)
-    source = names.Known(before, languages[0])
+    source = names.known(before, languages[0])
     small = before.casefold()
     found = [(name.start, name.end) for name in names.find_new(after, languages[1], source, bytes(skipped))]
     found += [(code.start, code.end) for code in new.codes if code.value not in small]

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
-from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, bare, sentences, vocabulary
+from pipeline_tasks.text.faith.vocabulary import WINDOWS, WORD, Vocabulary, bare, sentences, vocabulary
 
 _LEAST_STEM = 4
 _ENDING = 3
@@ -62,6 +63,12 @@ class Known:
     def has_acronym(self, words: list[str]) -> bool:
         """Return whether the source has the initials of these words as an acronym."""
         return "".join(word[0] for word in words if word[0].isupper()) in self._acronyms
+
+
+@lru_cache(WINDOWS)
+def known(text: str, language: str) -> Known:
+    """Return what a plain text names."""
+    return Known(text, language)
 
 
 def find_new(text: str, language: str, source: Known, skipped: bytes) -> list[Name]:

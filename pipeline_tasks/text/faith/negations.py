@@ -3,10 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from pipeline_tasks.text.faith.overlap import content, stem
-from pipeline_tasks.text.faith.vocabulary import WORD, Vocabulary, bare, sentences
+from pipeline_tasks.text.faith.vocabulary import WINDOWS, WORD, WORDS, Vocabulary, bare, sentences
 
 LEAST_COMMON = 2
 """Stems that a denial and what it is compared with have in common at least."""
@@ -22,7 +23,7 @@ class _Part(NamedTuple):
 
     start: int
     end: int
-    stems: set[str]
+    stems: frozenset[str]
     denied: Counter[str]
     negative: Counter[str]
 
@@ -43,7 +44,8 @@ def find_changed(source: str, written: str, words: Vocabulary, *, is_whole: bool
     for sentence in after:
         for clause in _denials(written, sentence, words, roots):
             matched = _cover(clause.stems, before, LEAST_COMMON) or _cover(sentence.stems, before, LEAST_COMMON)
-            if _exceeds(sentence, matched or before, clause):
+            related = matched or [part for part in before if part.stems & sentence.stems]
+            if _exceeds(sentence, related, clause) or (not related and len(sentence.stems) >= LEAST_COMMON):
                 changed.add((sentence.start, sentence.end))
     for sentence in before:
         for clause in _denials(source, sentence, words, roots):
@@ -102,41 +104,66 @@ _BEHIND = 3
 
 def _counts(part: str, words: Vocabulary, roots: frozenset[str]) -> tuple[Counter[str], Counter[str]]:
     """Return the negations of a part, and these with the other words by which it may deny, each by what it says."""
+    said = _said(part, words)
+    denied = Counter({"not": said.denials} if said.denials else {})
+    others = (word.says for word in said.others if not word.roots or not roots.isdisjoint(word.roots))
+    return denied, denied + Counter(others)
+
+
+class _Word(NamedTuple):
+    """What a word says by which one may deny, and the stems of which a text has one where it does."""
+
+    says: str
+    roots: frozenset[str]
+
+
+class _Said(NamedTuple):
+    denials: int
+    others: tuple[_Word, ...]
+
+
+@lru_cache(16 * WINDOWS)
+def _said(part: str, words: Vocabulary) -> _Said:
+    """Return how often a part denies, and the words by which it may do so without a negation."""
     bare_part = re.sub(words.limits, " ", part, flags=re.IGNORECASE) if words.limits else part
     if not words.spaced:
         pattern = "|".join(sorted(words.negations, key=len, reverse=True))
-        denied = Counter("not" for _ in re.finditer(pattern, bare_part))
-        others = Counter(f"~{group}" for word, group in words.negatives.items() for _ in range(bare_part.count(word)))
-        return denied, denied + others
-    found = [word[0].casefold() for word in WORD.finditer(bare_part)]
-    denied = Counter("not" for word in found if word in words.negations or word.endswith("n't"))
-    rest = [word for word in found if word not in words.negations]
-    others = Counter(said for word in rest if (said := _negative(word, words, roots)))
-    return denied, denied + others
+        others = (
+            _Word(f"~{group}", frozenset())
+            for word, group in words.negatives.items()
+            for _ in range(bare_part.count(word))
+        )
+        return _Said(len(re.findall(pattern, bare_part)), tuple(others))
+    found = [word.casefold() for word in WORD.findall(bare_part)]
+    denials = sum(word in words.negations or word.endswith("n't") for word in found)
+    rest = (_negative(word, words) for word in found if word not in words.negations)
+    return _Said(denials, tuple(word for word in rest if word))
 
 
-def _negative(word: str, words: Vocabulary, roots: frozenset[str]) -> str:
-    """Return what a word says by which one may deny without a negation, "" for any other.
+@lru_cache(WORDS)
+def _negative(word: str, words: Vocabulary) -> _Word | None:
+    """Return what a word says by which one may deny without a negation, None for any other.
 
     A prefix or suffix denies a word that one of the texts has (`unhurt`, and not `university`).
     """
     if word in words.negatives:
-        return f"~{words.negatives[word]}"
+        return _Word(f"~{words.negatives[word]}", frozenset())
     if word in words.function:
-        return ""
+        return None
     cut = [word[len(prefix) :] for prefix in words.negative_prefixes if word.startswith(prefix)]
     cut += [word[: -len(suffix)] for suffix in words.negative_suffixes if word.endswith(suffix)]
-    return stem(bare(word)) if any(len(root) > 2 and stem(bare(root)) in roots for root in cut) else ""
+    roots = frozenset(stem(bare(root)) for root in cut if len(root) > 2)
+    return _Word(stem(bare(word)), roots) if roots else None
 
 
-def _restated(stems: set[str], others: list[_Part]) -> list[_Part]:
+def _restated(stems: frozenset[str], others: list[_Part]) -> list[_Part]:
     """Return the part that has most of these stems, if it says the same."""
     nearest = max(others, key=lambda other: len(stems & other.stems), default=None)
     least = max(LEAST_COMMON, RESTATED * len(stems))
     return [nearest] if nearest and len(stems & nearest.stems) >= least else []
 
 
-def _cover(stems: set[str], others: list[_Part], least: int) -> list[_Part]:
+def _cover(stems: frozenset[str], others: list[_Part], least: int) -> list[_Part]:
     """Return the parts that have most of these stems, then those that have most of the others, and so on."""
     left, cover = set(stems), list[_Part]()
     while left:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from pipeline_tasks.text.faith.units import SYMBOLS
-from pipeline_tasks.text.faith.vocabulary import Vocabulary, vocabulary
+from pipeline_tasks.text.faith.vocabulary import WINDOWS, Vocabulary, vocabulary
 
 
 class Figure(NamedTuple):
@@ -156,6 +156,7 @@ def _glued(words: Vocabulary) -> re.Pattern[str] | None:
     return re.compile(rf"(?:{pieces}|und)+")
 
 
+@lru_cache(WINDOWS)
 def read(text: str, language: str) -> Quantities:
     """Return the quantities of a plain text (`vocabulary.plain`)."""
     words, patterns = vocabulary(language), _patterns(language)

@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,11 @@ UNSPACED = frozenset({"zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "bo"})
 Names = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+WINDOWS, WORDS = 64, 2**16
+"""How many texts and how many words are remembered with what was read of them: a window has several prompts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
     """What a language counts, dates, denies and addresses by; all words are in small letters.
 
@@ -110,6 +114,7 @@ _SIGNS = {
 _PLAIN = _Plain()
 
 
+@lru_cache(WINDOWS)
 def plain(text: str) -> str:
     """Return a text with digits of any script, blanks, quotes and dashes as in ASCII: code point by code point."""
     return text.translate(_PLAIN)
@@ -121,6 +126,7 @@ WORD = re.compile(r"(?<![^\W_])(?:[cdjlmnst]|qu)'(?=[^\W_])|[^\W_]+(?:['\-.][^\W
 _SUFFIX = re.compile(r"'s?$|'$")
 
 
+@lru_cache(WORDS)
 def bare(word: str) -> str:
     """Return a word in small letters, without the mark of a possessor and without accents."""
     small = _SUFFIX.sub("", word.casefold())
@@ -137,9 +143,11 @@ _ORDINAL = re.compile(r"\b\d{1,2}$")
 _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$)|[。！？!?][」』”\"]*|\n+|[;；](?=\s|$)?")
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+@lru_cache(WINDOWS)
+def sentences(text: str) -> tuple[tuple[int, int], ...]:
     """Return the bounds of the sentences of a plain text: points behind abbreviations and ordinals end none."""
-    bounds, start = [], 0
+    bounds: list[tuple[int, int]] = []
+    start = 0
     for stop in _STOP.finditer(text):
         if stop[0].startswith(".") and _goes_on(text, start, stop):
             continue
@@ -148,7 +156,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
         start = stop.end()
     if text[start:].strip():
         bounds.append((start, len(text)))
-    return bounds
+    return tuple(bounds)
 
 
 def _goes_on(text: str, start: int, stop: re.Match[str]) -> bool:

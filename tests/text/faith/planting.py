@@ -21,8 +21,13 @@ KINDS = {
     "negdrop": "negation dropped",
     "language": "language changed",
     "leak": "refusal or leak",
+    "invented": "sentence invented",
+    "other": "text of something else",
 }
-"""Kinds of contradictions by their marks in `PAIRS`, and the two that need none."""
+"""Kinds of contradictions by their marks in `PAIRS`, and the five that need none."""
+
+UNGROUNDED = ("invented", "other")
+"""Kinds that are found only if the text is found to be invented: its names or figures may be new by chance."""
 
 _MARK = re.compile(r"\{(\w+)\|([^|{}]*)\|([^|{}]*)\}")
 
@@ -77,7 +82,7 @@ def read_retold() -> list[Pair]:
 
 
 def planted(pairs: list[Pair]) -> Iterator[Planted]:
-    """Yield each pair's contradictions: one for each mark, a negation where one fits, another language, and a leak."""
+    """Yield each pair's contradictions: one for each mark, and those of kinds that need none."""
     for pair in pairs:
         marks = [*_MARK.finditer(pair.marked)]
         for kind in dict.fromkeys(mark[1] for mark in marks):
@@ -89,6 +94,11 @@ def planted(pairs: list[Pair]) -> Iterator[Planted]:
         yield Planted(pair, "language", FOREIGN[pair.language])
         leaks = LEAKS[pair.language]
         yield Planted(pair, "leak", leaks[pair.number % len(leaks)].replace("…", pair.rewrite))
+        invented = INVENTED[pair.language]
+        blank = "" if pair.language == "zh" else " "
+        yield Planted(pair, "invented", f"{pair.rewrite}{blank}{invented[pair.number % len(invented)]}")
+        others = [other for other in pairs if other.language == pair.language and other != pair]
+        yield Planted(pair, "other", others[pair.number % len(others)].rewrite)
 
 
 def _with(marked: str, planted_at: set[int]) -> str:
@@ -137,6 +147,36 @@ def _with_negation(pair: Pair) -> str:
     message = f"pair {pair.number}: nothing in it can be denied"
     raise ValueError(message)
 
+
+INVENTED = {
+    "en": [
+        "Critics praised the elegant style and the careful preparation.",
+        "Such efforts usually strengthen trust among neighbors and inspire similar initiatives elsewhere.",
+        "The reader gets a clear overview, which makes the topic easy to understand.",
+        "Local artists painted the entrance hall in bright colors.",
+    ],
+    "de": [
+        "Kritiker lobten den eleganten Stil und die sorgfältige Vorbereitung.",
+        "Solche Bemühungen stärken gewöhnlich das Vertrauen unter Nachbarn.",
+        "Der Überblick macht das Thema leicht verständlich.",
+    ],
+    "fr": [
+        "Les critiques saluèrent le style élégant et la préparation soignée.",
+        "De tels efforts renforcent souvent la confiance entre voisins.",
+        "Cet aperçu rend le sujet facile à comprendre.",
+    ],
+    "es": [
+        "Los críticos elogiaron el estilo elegante y la cuidadosa preparación.",
+        "Tales esfuerzos suelen fortalecer la confianza entre vecinos.",
+        "Este resumen facilita la comprensión del tema.",
+    ],
+    "zh": [
+        "评论家称赞其优雅风格与精心准备。",
+        "这类努力通常增强邻里之间的信任。",
+        "读者借此轻松理解整个主题。",
+    ],
+}
+"""Sentences that no source has, without figures, names and negations."""
 
 FOREIGN = {
     "en": "Die Stadt liegt an einem breiten Fluss und hat einen alten Hafen, in dem früher viele Schiffe anlegten.",

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pipeline_tasks.text.faith.comparing import compare
 from pipeline_tasks.text.faith.overlap import copies, repeated
 from pipeline_tasks.text.faith.quantities import read
-from pipeline_tasks.text.faith.vocabulary import LANGUAGES, plain, sentences, vocabulary
+from pipeline_tasks.text.faith.vocabulary import LANGUAGES, Vocabulary, plain, sentences, vocabulary
 from tests.text.faith.planting import read_pairs
 
 PAIRS = read_pairs()
 
-COMPARED = ("figures", "dates", "units", "names", "negations", "leaks")
+COMPARED = ("figures", "dates", "units", "names", "negations", "leaks", "invented")
 
 
 def found(source: str, written: str, language: str = "en") -> set[str]:
@@ -63,6 +63,63 @@ def test_a_difference_is_found_by_its_kind(language: str, source: str, written: 
     assert found(source, written, language) == {kind}
 
 
+POOL = (
+    "The pool closes a connection that no client has used for long. "
+    "Warm connections are kept in a queue, and the oldest is taken first. "
+    "A worker that is idle asks the scheduler for another task. "
+    "Logs are written to a folder of their own. "
+    "Each night the archive is copied to a second machine."
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "invented"),
+    [
+        ("The oldest of the warm connections in the queue is taken first.", []),
+        ("Warm connections are kept in a queue, and the oldest is taken before others.", []),
+        (
+            "Logs have a folder. Developers enjoy elegant interfaces and flexible tools.",
+            ["Developers enjoy elegant interfaces and flexible tools."],
+        ),
+        (
+            "Warm connections are kept in a queue, and the oldest encrypts passwords using certificates.",
+            ["Warm connections are kept in a queue, and the oldest encrypts passwords using certificates."],
+        ),
+        (
+            "The pool closes a connection that no client has used, whereas the archive is copied nightly to the machine.",
+            [
+                "The pool closes a connection that no client has used, whereas the archive is copied nightly to the machine."
+            ],
+        ),
+        ("It is so.", []),
+    ],
+)
+def test_sentences_that_come_from_elsewhere_are_invented(written: str, invented: list[str]) -> None:
+    found = compare(POOL, written, "en")
+    assert [written[start:end].strip() for start, end in found.invented] == invented
+
+
+def test_a_share_is_that_of_stems_and_none_without() -> None:
+    assert compare(POOL, "Idle workers ask schedulers; giraffes sleep.", "en").grounded == 0.5
+    assert compare(POOL, "It is so.", "en").grounded is None
+    assert compare(POOL, "Das Archiv wird kopiert.", "en", "de").grounded is None
+
+
+def test_a_copied_stretch_without_blanks_is_longer_than_a_phrase() -> None:
+    source = "研究人员在九个夏天里测量了四十个池塘的水温。树荫下的池塘比露天的凉爽得多。"
+    phrase = "研究人员在九个夏天里记录变暖情况。"
+    assert compare(source, phrase, "zh").invented == ()
+    graft = "研究人员在九个夏天里测量了四十个池塘并赞扬优雅风格与精心准备。"
+    assert compare(source, graft, "zh").invented == ((0, len(graft)),)
+
+
+def test_a_denial_is_excused_by_what_it_speaks_of() -> None:
+    """Another denial of the page says nothing of it."""
+    source = "Logs are not written twice. The pool closes idle connections."
+    assert found(source, "Giraffes must never sleep upright.") == {"negations", "invented"}
+    assert found(source, "Nothing writes logs twice.") == set()
+
+
 def test_places_are_those_of_the_written_text() -> None:
     written = "It was 47 km, said Ms. Brandt."
     differences = compare("It was 74 km, said Ms. Keller.", written, "en")
@@ -86,6 +143,35 @@ def test_sentences_of_the_prompt_are_leaks() -> None:
     prompt = ["Keep every figure, date, name and unit exactly as the text has it."]
     text = f"The bridge is long. {prompt[0]}"
     assert compare("The bridge is long.", text, "en", prompt=prompt).leaks
+
+
+ASKED = (
+    "Rewrite the text between the two lines of dashes in plain and correct sentences.",
+    "Summarize the text in one paragraph.",
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "leaked"),
+    [
+        ("This is a summary of the text. The bridge is long.", "This is a summary of the text."),
+        ("The bridge is long. The text was rewritten in one paragraph.", "The text was rewritten in one paragraph."),
+        ("The bridge between the two lines of dashes is long.", "between the two lines of dashes"),
+        ("The bridge has one long span.", None),
+        ("The bridge is long, in one word.", None),
+    ],
+)
+def test_what_speaks_of_the_task_is_a_leak(written: str, leaked: str | None) -> None:
+    found = compare("The bridge is long, and has a span.", written, "en", prompt=ASKED)
+    assert [written[start:end].strip() for start, end in found.leaks] == ([leaked] if leaked else [])
+    assert not found.figures or not leaked
+
+
+def test_a_source_about_texts_may_be_rewritten() -> None:
+    source = "The editor rewrote the summary of the text, one paragraph at a time."
+    assert not compare(source, "A summary of the text was rewritten paragraph by paragraph.", "en", prompt=ASKED).leaks
+    source = "The text is old, and its ink has faded."
+    assert not compare(source, "The text is old. A paragraph of the text vanished.", "en", prompt=ASKED).leaks
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -144,13 +230,13 @@ def test_time_grows_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline_tasks.text.faith import overlap
 
     calls: list[str] = []
-    own = overlap.stem
+    own = overlap.root_of
 
-    def counted(word: str) -> str:
+    def counted(word: str, words: Vocabulary) -> str:
         calls.append(word)
-        return own(word)
+        return own(word, words)
 
-    monkeypatch.setattr(overlap, "stem", counted)
+    monkeypatch.setattr(overlap, "root_of", counted)
     counts = []
     for times in (10, 20):
         text = "\n".join(f"{pair.source}" for pair in PAIRS[:1]) * times
