@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import yaml
 
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.generators.prompt import PromptParams, read_prompts
 from pipeline_tasks.inspect.lint.unjudged_texts import unjudged_texts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
@@ -284,3 +287,12 @@ def test_other_words_are_another_version() -> None:
     assert len(files) > 5
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     assert (STAGE.version, hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]) == WORDS
+
+
+def test_another_prompt_of_the_same_name_is_refused() -> None:
+    named = {"rewrite": PromptParams(prompt="summary")}
+    (same,) = read_prompts(named)
+    for digest, is_refused in ((same.digest, False), (None, False), ("0" * 32, True)):
+        rows = iter(table([text(prompt_digest=digest)]).to_batches())
+        with pytest.raises(RecipeError, match="prompts: rewrite is another prompt") if is_refused else nullcontext():
+            assert [batch.num_rows for batch in unfold(rows, prompts=named, model=FilePath(""))] == [1]
