@@ -4,8 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute
+
 from tests import every_stage
 from tests.every_stage import Step
+
+pc: Any = pyarrow.compute
 
 ITEM = "which of the two millers of the upper lake counted his eels twice before the thaw came"
 GERMAN = (
@@ -32,7 +36,7 @@ def texts() -> list[str]:
 
 
 def removals(steps: Iterator[Step], root: Path, landing: str) -> dict[str, list[tuple[str, str]]]:
-    """Return the texts before and after each stage that left a part of them, and nothing that they did not have."""
+    """Return the texts of pages before and after each stage that left a part of them, and nothing that is new."""
     found: dict[str, list[tuple[str, str]]] = {}
     before: dict[str, str] = {}
     for step in steps:
@@ -41,7 +45,8 @@ def removals(steps: Iterator[Step], root: Path, landing: str) -> dict[str, list[
         rows = every_stage.all_rows(root, step.done.manifest, landing)
         if "text" not in rows.schema.names:
             continue
-        after = {row["url"]: row["text"] or "" for row in rows.select(["url", "text"]).to_pylist()}
+        pages = rows.filter(pc.is_null(rows["parent"])) if "parent" in rows.schema.names else rows
+        after = {row["url"]: row["text"] or "" for row in pages.select(["url", "text"]).to_pylist()}
         pairs = [(before[url], text) for url, text in after.items() if url in before and text != before[url]]
         if step.stage not in ("ingest", "extract") and any(set(text.split()) < set(old.split()) for old, text in pairs):
             found[step.stage] = pairs

@@ -41,6 +41,7 @@ def of_generated(card: Stage[P], name: str, title: str) -> Stage[P]:
         reasons=tuple(_renamed(reason, card.name, name) for reason in card.reasons),
         bounds=partial(_bounds, card=card, name=name) if card.bounds else None,
         title=title,
+        canceled=None,  # params are those of `card`, where they are found
         wiring=Wiring(twin_of=card.name),
         changes=(*card.changes, *found),
         derived_from=(*card.derived_from, *card.writes.names, ORIGIN) if card.derived_from else (),
