@@ -33,14 +33,20 @@ class Generated:
 
     @property
     def line(self) -> str:
-        """It in words, as far as it is said."""
-        parts = [f"from {self.parent}"]
-        if self.start is not None and self.end is not None:
-            parts.append(f"characters {self.start:,} to {self.end:,}")
+        """It in words."""
+        return f"from {self.parent}, {self.how}"
+
+    @property
+    def how(self) -> str:
+        """How it was generated, as far as it is said."""
+        read = self.start is not None and self.end is not None
+        stretch = [f"characters {self.start:,} to {self.end:,}"] if read else []
         license_ = f" ({self.model_license})" if self.model_license else ""
         digest = f" ({self.prompt_digest[:16]})" if self.prompt_digest else ""
-        parts.append(f"by {self.model}{license_}" + (f" with prompt {self.prompt}{digest}" if self.prompt else ""))
-        return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])])
+        prompt = f" with prompt {self.prompt}{digest}" if self.prompt else ""
+        return ", ".join(
+            [*stretch, f"by {self.model}{license_}{prompt}", *([] if self.seed is None else [f"seed {self.seed}"])]
+        )
 
 
 def generated_of(facts: Mapping[str, Any]) -> Generated | None:
