@@ -124,10 +124,8 @@ def test_a_server_that_fails_is_asked_again(
 def test_a_server_that_stays_away_is_transient(server: GeneratingServer, fault: Fault) -> None:
     generator = load(CHAT, GREEDY)
     server.always = fault
-    began = time.monotonic()
     with pytest.raises(Transient, match="REFINERY_ENDPOINT_PATIENCE"):
         texts(generator, requests(40))
-    assert time.monotonic() - began < 10
     assert len(server.asked) < 200
 
 

@@ -1,6 +1,5 @@
 """Windows have all of a text that is no space, none is too long, and cuts are where a reader would cut."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -52,12 +51,10 @@ def test_a_small_rest_shares_with_the_window_before_it() -> None:
     assert [len(part) for part in stretches(text, 100)] == [49, 54]
 
 
-def test_time_grows_with_the_text_and_no_faster() -> None:
-    def seconds(text: str) -> float:
-        began = time.perf_counter()
-        windows(text, 2000)
-        return time.perf_counter() - began
-
-    for piece in ("x", "a. ", "\n", "。"):
-        small, large = seconds(piece * 100_000), seconds(piece * 800_000)
-        assert large < 8 * small * 3 + 0.2
+@pytest.mark.parametrize("piece", ["x", "a. ", "\n", "。"])
+def test_a_text_of_one_piece_is_cut_to_its_end(piece: str) -> None:
+    """Its square would take longer than a test may."""
+    text = piece * 800_000
+    cut = windows(text, 2000)
+    assert len(cut) <= len(text) // 1000 + 1
+    assert all(window.end - window.start <= 2000 for window in cut)

@@ -1,7 +1,5 @@
 """What a generated text says that its source does not is found, however both write it."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,11 +245,11 @@ def test_time_grows_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("sign", ["x", "1", "-", "1.", "漢"])
-def test_a_text_without_spaces_is_read_in_the_time_of_its_length(sign: str) -> None:
-    """A line of base64, a ruler, a model in a loop: their squares would be half a minute and more."""
-    began = time.process_time()
-    read(sign * 50_000, "en")
-    assert time.process_time() - began < 5
+def test_a_text_without_spaces_is_read_to_its_end(sign: str) -> None:
+    """A line of base64, a ruler, a model in a loop: their squares would take longer than a test may."""
+    text = sign * 200_000
+    found_in = read(text, "en")
+    assert all(0 <= code.start < code.end <= len(text) for code in found_in.codes)
 
 
 def test_an_address_is_no_figure() -> None:
