@@ -99,6 +99,19 @@ def store_rows(root: str, prefix: str, table: pa.Table) -> tuple[str, ...]:
     return path, shard.path
 
 
+def of_keys(keys: pa.Array, rows: pa.Table) -> pa.Table:
+    """Return what rows say of each key, in order: `known`, and their columns, null where there is no such row."""
+    at = pc.index_in(keys, value_set=rows.column(KEY).combine_chunks())
+    columns = {name: rows.column(name).take(at) for name in rows.column_names if name not in (KEY, HARDWARE)}
+    return pa.table({KNOWN: pc.is_valid(at), **columns})
+
+
+def by_hardware(rows: pa.Table) -> dict[str, int]:
+    """Return how many rows each class of hardware computed."""
+    counts = pc.value_counts(rows.column(HARDWARE))
+    return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
+
+
 class KnownRows:
     """The rows of a cache by text, as a kernel gets them.
 
@@ -127,9 +140,7 @@ class KnownRows:
         keys = text_keys(texts)
         found = self.found_rows(pc.unique(keys).drop_null())
         self.found.append(found.select([KEY, HARDWARE]))
-        at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks())
-        columns = {name: found.column(name).take(at) for name in found.column_names if name not in (KEY, HARDWARE)}
-        return pa.table({KNOWN: pc.is_valid(at), **columns})
+        return of_keys(keys, found)
 
     def found_rows(self, keys: pa.Array) -> pa.Table:
         """Return the rows of these keys, one for each that is known, with `key` and `hardware`."""
@@ -201,9 +212,8 @@ class CachedRows:
             return {}
         table = pa.Table.from_batches(self._batches)
         table = table.append_column(HARDWARE, self._computed_by(table.column(KEY)))
-        counts = pc.value_counts(table.column(HARDWARE))
         self.stored = store_rows(self._root, self._prefix, table)
-        return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
+        return by_hardware(table)
 
     def _computed_by(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return what computed each row."""

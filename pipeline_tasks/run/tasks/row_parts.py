@@ -29,8 +29,10 @@ from pipeline_tasks.run.tasks.row_cache import (
     UNKNOWN,
     UNREADABLE,
     KnownRows,
+    by_hardware,
     known_segments,
     named_shard,
+    of_keys,
     parts_of,
     store_rows,
 )
@@ -124,9 +126,7 @@ class RowParts:
             self._add(found)
         if self._mine is None:
             return pa.table({KNOWN: pa.array([False] * len(keys), pa.bool_())})
-        at = pc.index_in(keys, value_set=self._mine.column(KEY).combine_chunks())
-        names = [name for name in self._mine.column_names if name not in (KEY, HARDWARE)]
-        return pa.table({KNOWN: pc.is_valid(at), **{name: self._mine.column(name).take(at) for name in names}})
+        return of_keys(keys, self._mine)
 
     def keep(self, rows: pa.RecordBatch) -> None:
         """Add rows that were computed: a part takes all that wait when it is due.
@@ -176,8 +176,7 @@ class RowParts:
             self.stored = store_rows(self._root, self._prefix, self._mine)
             self._remove(self._parts)
             self._parts = []
-            counts = pc.value_counts(self._mine.column(HARDWARE))
-        return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
+            return by_hardware(self._mine)
 
     def _settle(self) -> pa.Table | None:
         """Take what waits to the rows of this task, and return it; None if nothing does."""
