@@ -8,7 +8,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.facts.drift import snapshot_drift
-from pipeline_tasks.gate.facts.rows import no_pages
+from pipeline_tasks.gate.facts.rows import chosen, no_pages
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.distributions import DISTRIBUTIONS
 from pipeline_tasks.profiles.origins import generated_kept, generated_removed
@@ -91,14 +91,9 @@ def _counts(manifests: Iterable[Manifest]) -> _Counts:
         new_pages=records - sum(map(no_pages, ordered)),
         texts=next((manifest.rows for manifest in ordered if makes_documents(manifest.stage)), None),
         copies=_copies(ordered),
-        documents=published_documents(ordered) - generated + min(sum(map(_replaced, ordered)), generated),
+        documents=published_documents(ordered) - generated + min(sum(map(chosen, ordered)), generated),
         generated=generated,
     )
-
-
-def _replaced(manifest: Manifest) -> int:
-    """Return how many documents a stage rejected as their generated texts go on in their place."""
-    return sum(manifest.rejected.get(reason, 0) for reason in stage_card(manifest.stage).replaces)
 
 
 def compute_snapshot_facts(manifests: Sequence[Manifest], previous: Sequence[Manifest] | None = None) -> Facts:

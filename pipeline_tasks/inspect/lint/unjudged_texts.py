@@ -26,7 +26,7 @@ def unjudged_texts(recipe: Recipe) -> Iterator[Finding]:
             for twin in (twins[earlier] for earlier in stages[:at] if earlier in twins):
                 if twin not in stages[at + 1 :]:
                     judged = stage_card(twin).wiring.twin_of
-                    message = f"makes documents that {judged} does not see; put `{twin}` behind it, with its params"
+                    message = f"makes documents that {judged} does not see; put `{twin}` behind it"
                     yield Finding(fault=True, where=stage, message=message)
             for later in (later for later in stages[at + 1 :] if stage_card(later).removes == "copies"):
                 message = f"is behind {stage}, and takes texts of a source for copies of it; put it before the model"
