@@ -1,5 +1,6 @@
 """Conditions on columns of rows, which stages judge and people search by."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any
@@ -37,6 +38,11 @@ class Condition:
         if self.least is not None and self.most is not None and self.least > self.most:
             message = f"least is {self.least:g} and most is {self.most:g}; no document meets both"
             raise ValueError(message)
+
+
+def columns_read(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that conditions on these names read, each once: of a field of a struct the struct."""
+    return tuple(dict.fromkeys(name.split(".")[0] for name in names))
 
 
 def failing(batch: pa.RecordBatch, name: str, condition: Condition, where: str) -> pa.Array:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.conditions import Condition, any_of, failing
+from pipeline_tasks.conditions import Condition, any_of, columns_read, failing
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
@@ -130,9 +130,8 @@ def _proof(value: object) -> object:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Judge each shard by itself."""
-    columns = dict.fromkeys(name.split(".")[0] for name in params.where)
     stores = (SIZE,) if params.clusters else ()
-    layer = Layer(reads=tuple(dict.fromkeys((*_READ, *columns))), stores=stores)
+    layer = Layer(reads=tuple(dict.fromkeys((*_READ, *columns_read(params.where)))), stores=stores)
     return on.map(partial(select, params=params), shards, broadcast=on.keyed(params.taken_down), layer=layer)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
+from pipeline_tasks.conditions import columns_read
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.generators import kinds
 from pipeline_tasks.generators.prompt import read_prompts
@@ -155,7 +156,7 @@ def _count_known(kept: RowParts, asked: Sequence[Sequence[Asked]]) -> int:
 
 def _drawn(root: str, manifest: Manifest, params: rephrase.Params, count: int, seed: int) -> _Drawn:
     """Return the documents with the lowest hashes of their ids among those that meet the conditions."""
-    columns = list(dict.fromkeys(("id", "text", *(name.split(".")[0] for name in params.where))))
+    columns = list(dict.fromkeys(("id", "text", *columns_read(params.where))))
     lowest: list[tuple[bytes, str]] = []
     documents = chosen = chars = 0
     for key, text, is_chosen in _documents(root, manifest.shards, columns, params):

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pipeline_tasks.schema import OF_GENERATOR, OF_SOURCE
+
 NAME = "filter_generated"
 
 
@@ -71,7 +73,7 @@ def failures_of(measures: Mapping[str, Any] | None, decision: Decision, *, spans
     That a text is not whole comes behind what is wrong with what there is of it.
     """
     if measures is None:
-        return [_failure("source", OF[0], decision.keep)] if decision.keep == "generated" else []
+        return [_failure("source", OF_SOURCE, decision.keep)] if decision.keep == "generated" else []
     found = _none(measures)
     if not found:
         found = sorted(
@@ -79,11 +81,8 @@ def failures_of(measures: Mapping[str, Any] | None, decision: Decision, *, spans
             key=lambda failure: REASONS.index(failure["rule"]),
         )
     if decision.keep == "source":
-        found.append(_failure("generated", OF[1], decision.keep))
+        found.append(_failure("generated", OF_GENERATOR, decision.keep))
     return found
-
-
-OF = ("source", "generated")
 
 
 def _none(measures: Mapping[str, Any]) -> list[Failure]:

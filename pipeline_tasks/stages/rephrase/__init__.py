@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.conditions import Condition, any_of, failing
+from pipeline_tasks.conditions import Condition, any_of, columns_read, failing
 from pipeline_tasks.constraints import MOST_ROWS, Range, Seed
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import UnitCost, Wiring
@@ -130,7 +130,7 @@ def loading(params: Params) -> Prepare:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Have the model write of every shard by itself: other documents, windows or prompts find what it wrote before."""
-    columns = dict.fromkeys(("text", *(name.split(".")[0] for name in params.where)))
+    columns = dict.fromkeys(("text", *columns_read(params.where)))
     return on.map(
         partial(rephrase, prompts=params.prompts, where=params.where, asking=plan_of(params)),
         shards,
@@ -197,7 +197,7 @@ STAGE = Stage(
     has_state=lambda _: True,
     libraries=kinds.libraries(lambda params: params.generator.kind),
     reads=DOCUMENT,
-    reads_for=lambda params: tuple(dict.fromkeys(name.split(".")[0] for name in params.where)),
+    reads_for=lambda params: columns_read(params.where),
     writes=pa.schema(
         [
             *DOCUMENT,
