@@ -62,9 +62,6 @@ class Vocabulary:
     places_common: frozenset[str] = frozenset()
 
 
-NO_WORDS = Vocabulary()
-
-
 @cache
 def vocabulary(language: str) -> Vocabulary:
     """Return the words of a language (`en`, `zh-Hant`); those of one that has none here are empty."""
